@@ -1,0 +1,128 @@
+package state
+
+// State is what a link, topic or partition is doing.
+type State string
+
+// The states. Those of a topic or link are the worst of its partitions.
+const (
+	// Pending: known, not yet looked at, or waiting to be tried again.
+	Pending State = "PENDING"
+	// CatchingUp: mirrored, and behind.
+	CatchingUp State = "CATCHING_UP"
+	// Active: mirrored, and at the source's end.
+	Active State = "ACTIVE"
+	// SourceUnavailable: the source cannot be read for a remote reason.
+	SourceUnavailable State = "SOURCE_UNAVAILABLE"
+	// TargetUnavailable: the target cannot be written for a remote reason.
+	TargetUnavailable State = "TARGET_UNAVAILABLE"
+	// Halted: stopped for a named reason; nothing is written.
+	Halted State = "HALTED"
+)
+
+// Severity orders states from good (0) to bad; a topic shows its worst.
+func (s State) Severity() int {
+	for i, t := range []State{Active, CatchingUp, Pending, SourceUnavailable, TargetUnavailable, Halted} {
+		if s == t {
+			return i
+		}
+	}
+	return -1
+}
+
+// Reason is why a partition is halted, or why a cluster is unavailable.
+type Reason string
+
+// Reasons for Halted.
+const (
+	Diverged         Reason = "DIVERGED"
+	ForeignWrite     Reason = "FOREIGN_WRITE"
+	SourceRecreated  Reason = "SOURCE_RECREATED"
+	SourceDeleted    Reason = "SOURCE_DELETED"
+	TargetRecreated  Reason = "TARGET_RECREATED"
+	ClusterChanged   Reason = "CLUSTER_CHANGED"
+	RetentionOverrun Reason = "RETENTION_OVERRUN"
+	TargetNotEmpty   Reason = "TARGET_NOT_EMPTY"
+	NoPermission     Reason = "NO_PERMISSION"
+	TooLarge         Reason = "TOO_LARGE"
+	Corrupt          Reason = "CORRUPT"
+	Unfillable       Reason = "UNFILLABLE"
+	Overshot         Reason = "OVERSHOT"
+	Fenced           Reason = "FENCED"
+)
+
+// Reasons for SourceUnavailable, TargetUnavailable and Pending.
+const (
+	Unreachable       Reason = "UNREACHABLE"
+	Authentication    Reason = "AUTHENTICATION"
+	StorageError      Reason = "STORAGE_ERROR"
+	NotEnoughReplicas Reason = "NOT_ENOUGH_REPLICAS"
+	NoLeader          Reason = "NO_LEADER"
+	TopicMissing      Reason = "TOPIC_MISSING"
+	TooFewBrokers     Reason = "TOO_FEW_BROKERS"
+	TopicRefused      Reason = "TOPIC_REFUSED"
+	ControlUnwritable Reason = "CONTROL_UNWRITABLE"
+)
+
+// About is the fixed text of a reason.
+type About struct {
+	// Explanation says what it means, in a sentence.
+	Explanation string
+	// Hint says what a person can do.
+	Hint string
+	// Remote reasons are retried by klink and end by themselves once the cause
+	// is gone; the others are about data and need a person.
+	Remote bool
+}
+
+var about = map[Reason]About{
+	Diverged: {Explanation: "source and target hold different records at the same offsets, or the source's log ends below what was mirrored",
+		Hint: "the source lost or replaced records that the target has; compare both logs, then delete the target topic to mirror it anew, or leave it as it is"},
+	ForeignWrite: {Explanation: "something other than this link wrote to the target partition",
+		Hint: "take away Write on mirror topics from everyone but klink's principal; the offsets from the named one on no longer match, so delete the target topic to mirror it anew"},
+	SourceRecreated: {Explanation: "the source topic was deleted and created again; its new records would not follow the old ones",
+		Hint: "the target keeps the old topic's records; delete the target topic to mirror the new one"},
+	SourceDeleted: {Explanation: "the source topic does not exist any more",
+		Hint: "the target keeps its records; take the topic out of the link if this was meant"},
+	TargetRecreated: {Explanation: "the target topic is not the one that was mirrored so far: it was deleted and created again",
+		Hint: "if its loss is accepted, run klink with a new link name to mirror from the start; if another program made it, find that program first"},
+	ClusterChanged: {Explanation: "an address of this link leads to another cluster than before",
+		Hint: "check the addresses and DNS; klink goes on when they lead to the old cluster again"},
+	RetentionOverrun: {Explanation: "the source deleted records by its retention before they were mirrored",
+		Hint: "the named range is lost to the mirror; delete the target topic to mirror what the source still has, and raise the source's retention"},
+	TargetNotEmpty: {Explanation: "the target partition holds records that are no prefix of the source's log",
+		Hint: "use another target topic (topics.rename), or delete the target topic"},
+	NoPermission: {Explanation: "a right is missing",
+		Hint: "grant the named right to klink's principal; klink goes on by itself", Remote: true},
+	TooLarge: {Explanation: "a record batch is above the target topic's max.message.bytes",
+		Hint: "raise max.message.bytes of the target topic to the named size; klink goes on by itself", Remote: true},
+	Corrupt: {Explanation: "bytes read from the source do not hold together",
+		Hint: "check the disks of the named source broker; dump the segment around the offset with kafka-dump-log"},
+	Unfillable: {Explanation: "the source's log holds something this version cannot carry with its offset: a gap, an old record format or a start above 0",
+		Hint: "the partition is mirrored up to the named offset and stays there; exclude the topic if that is of no use"},
+	Overshot: {Explanation: "the target's log end is beyond what was written",
+		Hint: "the offsets from the named one on no longer match; delete the target topic to mirror it anew"},
+	Fenced: {Explanation: "the target refuses this link's writes with a higher producer epoch: the mirror was taken over or ended",
+		Hint: "find out who took the mirror over before starting it again"},
+
+	Unreachable:       {Explanation: "no broker answers", Hint: "check addresses, ports and firewalls; klink goes on by itself", Remote: true},
+	Authentication:    {Explanation: "the cluster refused the login or the TLS handshake", Hint: "check mechanism, user name, the password or token file and the certificates; klink reads them again at each login", Remote: true},
+	StorageError:      {Explanation: "the broker cannot use its disk", Hint: "check the broker's log folders and free space; klink goes on by itself", Remote: true},
+	NotEnoughReplicas: {Explanation: "fewer replicas are in sync than min.insync.replicas asks for", Hint: "bring the target's missing brokers back; klink goes on by itself", Remote: true},
+	NoLeader:          {Explanation: "the partition has no leader", Hint: "bring the missing brokers back; klink goes on by itself", Remote: true},
+	TopicMissing:      {Explanation: "the topic is not there yet", Hint: "klink waits for it", Remote: true},
+	TooFewBrokers:     {Explanation: "the target has fewer brokers than the replication factor asks for", Hint: "start the missing brokers or set topics.replication_factor; klink goes on by itself", Remote: true},
+	TopicRefused:      {Explanation: "the target topic cannot be made or used as it is", Hint: "see the detail; klink tries again", Remote: true},
+	ControlUnwritable: {Explanation: "klink's control topic on the target cannot be read or written", Hint: "check the rights on __klink and the target's health; klink goes on by itself", Remote: true},
+}
+
+// About returns the fixed text of r; for a name that is not in the table it
+// says so instead of failing.
+func (r Reason) About() About {
+	if a, ok := about[r]; ok {
+		return a
+	}
+	return About{Explanation: "unknown reason " + string(r), Hint: "report this as a fault of klink"}
+}
+
+// Remote reports whether klink retries by itself (S2).
+func (r Reason) Remote() bool { return r.About().Remote }

@@ -1,0 +1,80 @@
+package state
+
+import "time"
+
+// Report is what status shows, in the shape of the JSON contract. Nil means
+// unknown.
+type Report struct {
+	AsOf  time.Time `json:"as_of"`
+	Links []Link    `json:"links"`
+}
+
+// Link is one link's part of a Report.
+type Link struct {
+	Name   string  `json:"name"`
+	Mode   string  `json:"mode"`
+	State  State   `json:"state"`
+	Reason string  `json:"reason"`
+	Hint   string  `json:"hint"`
+	Topics []Topic `json:"topics"`
+	Groups []Group `json:"groups"`
+}
+
+// Topic is one mirrored topic; its state is the worst of its partitions.
+type Topic struct {
+	SourceTopic string      `json:"source_topic"`
+	TargetTopic string      `json:"target_topic"`
+	Mode        string      `json:"mode"`
+	State       State       `json:"state"`
+	Reason      string      `json:"reason"`
+	Partitions  []Partition `json:"partitions"`
+}
+
+// Partition is one mirrored partition. Offsets named end are exclusive.
+type Partition struct {
+	Partition int32  `json:"partition"`
+	Mode      string `json:"mode"`
+	State     State  `json:"state"`
+	// Reason is a Reason's name, or "" where nothing is wrong.
+	Reason string `json:"reason"`
+	// Detail holds the numbers of this very case, Hint what to do about it.
+	Detail string `json:"detail"`
+	Hint   string `json:"hint"`
+
+	SourceStart *int64 `json:"source_start"`
+	// SourceEnd is the last stable offset.
+	SourceEnd           *int64 `json:"source_end"`
+	SourceHighWatermark *int64 `json:"source_high_watermark"`
+	TargetStart         *int64 `json:"target_start"`
+	// TargetEnd is the true log end of the target partition.
+	TargetEnd *int64 `json:"target_end"`
+
+	LagRecords *int64 `json:"lag_records"`
+	// LagSeconds is the time since klink first saw the end that is not mirrored
+	// yet, by klink's own clock.
+	LagSeconds *float64 `json:"lag_seconds"`
+
+	Filled int64     `json:"filled"`
+	Padded int64     `json:"padded"`
+	Flags  []string  `json:"flags"`
+	Worker string    `json:"worker"`
+	AsOf   time.Time `json:"as_of"`
+}
+
+// Group is one consumer group whose offsets are carried over.
+type Group struct {
+	Group      string           `json:"group"`
+	State      string           `json:"state"`
+	Reason     string           `json:"reason"`
+	Partitions []GroupPartition `json:"partitions"`
+}
+
+// GroupPartition is one committed offset of a Group.
+type GroupPartition struct {
+	SourceTopic  string   `json:"source_topic"`
+	Partition    int32    `json:"partition"`
+	SourceOffset *int64   `json:"source_offset"`
+	TargetOffset *int64   `json:"target_offset"`
+	AgeSeconds   *float64 `json:"age_seconds"`
+	Reason       string   `json:"reason"`
+}
