@@ -1,0 +1,5 @@
+//go:build !unix
+
+package process
+
+func (p *Process) signal(sign) error { return ErrUnsupported }
