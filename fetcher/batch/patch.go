@@ -1,0 +1,111 @@
+package batch
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+)
+
+// Identity names a producer to the broker (KIP-98).
+type Identity struct {
+	ProducerID    int64
+	ProducerEpoch int16
+}
+
+// Fields are the header fields that Patch sets.
+type Fields struct {
+	Identity
+	// BaseSequence is the sequence number of the first record.
+	BaseSequence int32
+}
+
+// Patch makes the v2 batch b ready to be produced, in place: base offset 0 and
+// leader epoch -1 (outside the CRC), the given producer fields, and the
+// transactional bit cleared (inside it).
+//
+// The CRC is corrected by the difference that the changed bits make and never
+// computed from the payload (B3). The cost does not depend on the length of b.
+//
+// Control batches are refused with ErrControl (B7).
+func Patch(b []byte, f Fields) error {
+	h, err := ParseHeader(b)
+	if err != nil {
+		return err
+	}
+	if h.IsControl() {
+		return ErrControl
+	}
+	var diff [countAt - attributesAt]byte
+	copy(diff[:], b[attributesAt:countAt])
+
+	be := binary.BigEndian
+	be.PutUint64(b[baseOffsetAt:], 0)
+	be.PutUint32(b[leaderEpochAt:], uint32(0xffffffff)) // noLeaderEpoch
+	be.PutUint16(b[attributesAt:], uint16(h.Attributes&^transactionalBit))
+	be.PutUint64(b[producerIDAt:], uint64(f.ProducerID))
+	be.PutUint16(b[producerEpochAt:], uint16(f.ProducerEpoch))
+	be.PutUint32(b[baseSequenceAt:], uint32(f.BaseSequence))
+
+	for i := range diff {
+		diff[i] ^= b[attributesAt+i]
+	}
+	be.PutUint32(b[crcAt:], h.CRC^crcOfDifference(diff[:], len(b)-countAt))
+	return nil
+}
+
+// crcOfDifference returns what has to be added (XOR) to a CRC32C when diff was
+// added to the message and after bytes follow the changed ones.
+//
+// A CRC is linear: crc(m ^ d) = crc(m) ^ rem(d), where rem is the remainder
+// without the initial and final inversion, and trailing zero bytes multiply the
+// remainder by x^8 each.
+func crcOfDifference(diff []byte, after int) uint32 {
+	const plain = ^uint32(0) // cancels the inversion that Update applies at both ends
+	return mulPoly(powerOfX8(after), ^crc32.Update(plain, castagnoli, diff))
+}
+
+// mulPoly multiplies two polynomials over GF(2) modulo the Castagnoli
+// polynomial, in the reflected form that CRC32C uses: bit 31 is x^0.
+func mulPoly(a, b uint32) uint32 {
+	var product uint32
+	for range 32 {
+		product ^= b & -(a >> 31)
+		a <<= 1
+		b = b>>1 ^ crc32.Castagnoli&-(b&1)
+	}
+	return product
+}
+
+const (
+	polyOne = uint32(1) << 31 // x^0
+	polyX8  = uint32(1) << 23 // x^8
+)
+
+// powersOfX8 holds x^(8*n) for every n that has a single non-zero byte: row i,
+// column v is n = v*256^i. Any length then takes at most three multiplications
+// more; the table is 4 KiB.
+var powersOfX8 = newPowersOfX8()
+
+func newPowersOfX8() *[4][256]uint32 {
+	var table [4][256]uint32
+	step := polyX8
+	for i := range table {
+		table[i][0] = polyOne
+		for v := 1; v < 256; v++ {
+			table[i][v] = mulPoly(table[i][v-1], step)
+		}
+		step = mulPoly(table[i][255], step)
+	}
+	return &table
+}
+
+// powerOfX8 returns x^(8*n) for 0 <= n < 2^32.
+func powerOfX8(n int) uint32 {
+	power := powersOfX8[0][n&0xff]
+	for i := 1; i < len(powersOfX8); i++ {
+		n >>= 8
+		if v := n & 0xff; v != 0 {
+			power = mulPoly(power, powersOfX8[i][v])
+		}
+	}
+	return power
+}

@@ -1,0 +1,113 @@
+package batch
+
+import (
+	"errors"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// wantCanonical holds an encoded batch to B6.
+func wantCanonical(tb rapid.TB, b []byte, codec Codec) Header {
+	tb.Helper()
+	if err := CheckCRC(b); err != nil {
+		tb.Fatal(err)
+	}
+	h, err := ParseHeader(b)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	want := Header{
+		Length: int32(len(b) - 12), LeaderEpoch: -1, Magic: 2, CRC: h.CRC, Attributes: int16(codec), LastOffsetDelta: h.Count - 1,
+		ProducerID: -1, ProducerEpoch: -1, BaseSequence: -1, Count: h.Count, MaxTimestamp: -1,
+	}
+	for i, r := range mustCollect(tb, b) {
+		if i == 0 {
+			want.FirstTimestamp = r.Timestamp
+		}
+		want.MaxTimestamp = max(want.MaxTimestamp, r.Timestamp)
+		if r.Offset != int64(i) {
+			tb.Fatalf("record %d has offset delta %d", i, r.Offset)
+		}
+	}
+	if h != want {
+		tb.Fatalf("header %+v, wanted %+v", h, want)
+	}
+	return h
+}
+
+// recordsOf returns the records of encoded batches at their source offsets, by
+// the oracle.
+func recordsOf(tb rapid.TB, pieces []Recoded) []Record {
+	tb.Helper()
+	var all []Record
+	for _, p := range pieces {
+		records, err := oracleDecode(p.Bytes)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if len(records) != int(p.Count) {
+			tb.Fatalf("%d records, said to be %d", len(records), p.Count)
+		}
+		for _, r := range records {
+			r.Offset += p.Base
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+func TestRecodeKeepsRecords(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		base := rapid.Int64Range(0, 1<<40).Draw(t, "base")
+		records := drawRecords(t, base, 30)
+		shape := batchShape{codec: drawCodec.Draw(t, "from"), identity: Identity{7, 1}, sequence: 9, attributes: transactionalBit}
+		switch rapid.IntRange(0, 3).Draw(t, "kind") {
+		case 1:
+			shape.attributes, shape.maxTime = logAppendTimeBit, drawTimestamp.Draw(t, "append time")
+		case 2:
+			shape.attributes, shape.horizon = deleteHorizonBit, drawTimestamp.Draw(t, "horizon")
+		}
+		b := oracleEncode(t, records, shape)
+		want, err := oracleDecode(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opt := RecodeOptions{
+			Codec:    drawCodec.Draw(t, "to"),
+			MaxBytes: rapid.IntRange(100, 8<<10).Draw(t, "max"),
+			From:     base + rapid.Int64Range(-1, int64(len(records))).Draw(t, "from"),
+		}
+		pieces, err := Recode(b, opt)
+		var tooLarge *RecordTooLargeError
+		if errors.As(err, &tooLarge) {
+			alone := opt
+			alone.MaxBytes = 1 << 20
+			one, err := Encode(each(want[tooLarge.Offset-base:tooLarge.Offset-base+1]), alone)
+			if err != nil || len(one) != 1 || len(one[0].Bytes) != tooLarge.Bytes || tooLarge.Bytes <= opt.MaxBytes {
+				t.Fatalf("%v, but alone it is %v (%v)", tooLarge, one, err)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = want[max(0, opt.From-base):]
+		if len(want) == 0 {
+			want = nil
+		}
+		for _, p := range pieces {
+			if len(p.Bytes) > opt.MaxBytes {
+				t.Fatalf("batch of %d bytes above %d", len(p.Bytes), opt.MaxBytes)
+			}
+			wantCanonical(t, p.Bytes, opt.Codec)
+		}
+		wantRecords(t, recordsOf(t, pieces), want)
+
+		again, err := Encode(each(want), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantRecords(t, recordsOf(t, again), want)
+	})
+}

@@ -1,0 +1,43 @@
+package batch
+
+import "encoding/binary"
+
+// Magic returns the format version of an entry (0, 1 or 2), as Split returns
+// them; -1 where the bytes are too few to tell.
+func Magic(entry []byte) int8 {
+	if len(entry) <= magicAt {
+		return -1
+	}
+	return int8(entry[magicAt])
+}
+
+// Split cuts the records field of a Fetch answer into whole entries: v2 batches
+// and message-set entries of magic 0 and 1, in log order. They share memory
+// with records, and their capacity ends with them.
+//
+// A broker cuts its answer by size and not by batch, so the last entry may be
+// partial: it is returned as rest, however long it says it is, and is no error.
+// Fetching again from the offset after the last whole entry brings it whole.
+//
+// An entry that cannot be (a length below that of its header, an unknown
+// magic) ends the walk with ErrMalformed; whole then holds the entries before
+// it, and rest begins with it.
+func Split(records []byte) (whole [][]byte, rest []byte, err error) {
+	for len(records) > magicAt {
+		length := int64(int32(binary.BigEndian.Uint32(records[lengthAt:])))
+		magic := int8(records[magicAt])
+		switch {
+		case magic < 0 || magic > currentMagic:
+			return whole, records, malformed("magic %d", magic)
+		case magic == currentMagic && length < minV2Length, length < minOldEntryLength:
+			return whole, records, malformed("length %d of an entry of magic %d", length, magic)
+		}
+		size := length + entryOverhead
+		if size > int64(len(records)) {
+			return whole, records, nil
+		}
+		whole = append(whole, records[:size:size])
+		records = records[size:]
+	}
+	return whole, records, nil
+}

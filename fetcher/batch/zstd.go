@@ -1,0 +1,71 @@
+package batch
+
+import (
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// zstdWindowBytes is how far back the encoder looks. Batches are seldom larger
+// than 1 MiB, and an encoder costs a few times this in memory.
+const zstdWindowBytes = 512 << 10
+
+// The constructors below fail only for options out of range.
+var zstdDecoders = sync.Pool{New: func() any {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecodeAllCapLimit(true))
+	if err != nil {
+		panic(err)
+	}
+	return pooledZstd(d)
+}}
+
+var zstdEncoders = sync.Pool{New: func() any {
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(zstdWindowBytes),
+		zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		panic(err)
+	}
+	return e
+}}
+
+// zstdDecoder lets a decoder that the pool drops give its memory back.
+type zstdDecoder struct{ d *zstd.Decoder }
+
+func pooledZstd(d *zstd.Decoder) *zstdDecoder {
+	p := &zstdDecoder{d}
+	runtime.AddCleanup(p, func(d *zstd.Decoder) { d.Close() }, d)
+	return p
+}
+
+// readZstd decodes into the room there is and starts again with four times as
+// much while that is too little: the library then never allocates by the size
+// that a frame declares (B2), and a buffer from the pool nearly always does.
+func readZstd(dst, src []byte, maxBytes int) ([]byte, error) {
+	p := zstdDecoders.Get().(*zstdDecoder)
+	defer zstdDecoders.Put(p)
+	room := min(max(8*len(src), 64<<10, cap(dst)), maxBytes)
+	for {
+		dst = slices.Grow(dst, room)
+		out, err := p.d.DecodeAll(src, dst[:0:room])
+		switch {
+		case err == nil && len(out) > maxBytes:
+			return dst, ErrLimit
+		case err == nil:
+			return out, nil
+		case !errors.Is(err, zstd.ErrDecoderSizeExceeded):
+			return dst, malformed("zstd: %w", err)
+		case room == maxBytes:
+			return dst, ErrLimit
+		}
+		room = min(4*room, maxBytes)
+	}
+}
+
+func appendZstd(dst, src []byte) []byte {
+	e := zstdEncoders.Get().(*zstd.Encoder)
+	defer zstdEncoders.Put(e)
+	return e.EncodeAll(src, dst)
+}
