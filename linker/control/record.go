@@ -1,0 +1,248 @@
+package control
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"klink/fetcher/feed"
+	"klink/linker/state"
+)
+
+// versions holds, per kind, the version that this klink writes and the newest
+// that it understands.
+var versions = map[Kind]int{
+	KindLink: 1, KindLinkState: 1, KindTopic: 1, KindEpoch: 1, KindState: 1,
+}
+
+// baseVersion is the newest version of an unknown kind that may be ignored.
+const baseVersion = 1
+
+func known(k Kind) bool { _, ok := versions[k]; return ok }
+
+// LinkRecord is a link as it was last applied.
+type LinkRecord struct {
+	Link            string
+	Mode            string
+	SourceClusterID string
+	TargetClusterID string
+	// KlinkVersion is the version of the program that applied it.
+	KlinkVersion string
+	AppliedAt    time.Time
+}
+
+// LinkStateRecord is the last reported state of a link as a whole.
+type LinkStateRecord struct {
+	Link   string
+	Mode   string
+	State  state.State
+	Reason state.Reason
+	Detail string
+	AsOf   time.Time
+}
+
+// TopicRecord ties a source topic to the target topic that mirrors it.
+type TopicRecord struct {
+	Link        string
+	SourceTopic string
+	SourceID    feed.TopicID
+	TargetTopic string
+	// TargetID is zero from the claim of the name until the topic was made.
+	TargetID feed.TopicID
+	// Partitions is the partition count that both sides had last.
+	Partitions int32
+	// Generation enters the producer ids: a target made anew gets the next one.
+	Generation int32
+}
+
+// Epoch says that the source's batches from First on were written under leader
+// epoch Epoch, until the next Epoch begins.
+type Epoch struct {
+	Epoch int32
+	First int64
+}
+
+// EpochRecord is one step of a source partition's lineage.
+type EpochRecord struct {
+	Link string
+	// Topic is the source topic, SourceID the incarnation it belongs to.
+	Topic     string
+	SourceID  feed.TopicID
+	Partition int32
+	Epoch
+}
+
+// StateRecord is the last reported state of one topic. Hints are not stored:
+// they follow from the reasons.
+type StateRecord struct {
+	Link  string
+	Topic state.Topic
+	AsOf  time.Time
+}
+
+type envelope struct {
+	Version int `json:"version"`
+}
+
+type linkValue struct {
+	Version       int       `json:"version"`
+	Mode          string    `json:"mode"`
+	SourceCluster string    `json:"source_cluster_id"`
+	TargetCluster string    `json:"target_cluster_id"`
+	Klink         string    `json:"klink"`
+	AppliedAt     time.Time `json:"applied_at"`
+}
+
+type linkStateValue struct {
+	Version int       `json:"version"`
+	Mode    string    `json:"mode"`
+	State   string    `json:"state"`
+	Reason  string    `json:"reason,omitempty"`
+	Detail  string    `json:"detail,omitempty"`
+	AsOf    time.Time `json:"as_of"`
+}
+
+type topicValue struct {
+	Version     int    `json:"version"`
+	SourceID    string `json:"source_id"`
+	TargetTopic string `json:"target_topic"`
+	TargetID    string `json:"target_id"`
+	Partitions  int32  `json:"partitions"`
+	Generation  int32  `json:"generation"`
+	// Since is the log offset of the record's first writing (C3); absent in
+	// that first one, whose writer could not know it yet.
+	Since *int64 `json:"since,omitempty"`
+}
+
+type epochValue struct {
+	Version int   `json:"version"`
+	First   int64 `json:"first"`
+}
+
+func encodeLink(r LinkRecord) (Key, any) {
+	return Key{Kind: KindLink, Link: r.Link}, linkValue{Version: versions[KindLink], Mode: r.Mode,
+		SourceCluster: r.SourceClusterID, TargetCluster: r.TargetClusterID,
+		Klink: r.KlinkVersion, AppliedAt: r.AppliedAt.UTC()}
+}
+
+func (v linkValue) record(k Key) LinkRecord {
+	return LinkRecord{Link: k.Link, Mode: v.Mode, SourceClusterID: v.SourceCluster,
+		TargetClusterID: v.TargetCluster, KlinkVersion: v.Klink, AppliedAt: v.AppliedAt}
+}
+
+func encodeLinkState(r LinkStateRecord) (Key, any) {
+	return Key{Kind: KindLinkState, Link: r.Link}, linkStateValue{Version: versions[KindLinkState],
+		Mode: r.Mode, State: string(r.State), Reason: string(r.Reason), Detail: r.Detail, AsOf: r.AsOf.UTC()}
+}
+
+func (v linkStateValue) record(k Key) LinkStateRecord {
+	return LinkStateRecord{Link: k.Link, Mode: v.Mode, State: state.State(v.State),
+		Reason: state.Reason(v.Reason), Detail: v.Detail, AsOf: v.AsOf}
+}
+
+func encodeTopic(r TopicRecord, since *int64) (Key, any) {
+	return Key{Kind: KindTopic, Link: r.Link, Topic: r.SourceTopic}, topicValue{Version: versions[KindTopic],
+		SourceID: encodeID(r.SourceID), TargetTopic: r.TargetTopic, TargetID: encodeID(r.TargetID),
+		Partitions: r.Partitions, Generation: r.Generation, Since: since}
+}
+
+func (v topicValue) record(k Key) (TopicRecord, error) {
+	r := TopicRecord{Link: k.Link, SourceTopic: k.Topic, TargetTopic: v.TargetTopic,
+		Partitions: v.Partitions, Generation: v.Generation}
+	if v.TargetTopic == "" {
+		return r, errors.New("topic record without a target topic")
+	}
+	var err error
+	if r.SourceID, err = decodeID(v.SourceID); err != nil {
+		return r, err
+	}
+	r.TargetID, err = decodeID(v.TargetID)
+	return r, err
+}
+
+func encodeEpoch(r EpochRecord) (Key, any) {
+	return Key{Kind: KindEpoch, Link: r.Link, Topic: r.Topic, SourceID: encodeID(r.SourceID),
+		Partition: r.Partition, Epoch: r.Epoch.Epoch}, epochValue{Version: versions[KindEpoch], First: r.First}
+}
+
+func (v epochValue) record(k Key) (EpochRecord, error) {
+	r := EpochRecord{Link: k.Link, Topic: k.Topic, Partition: k.Partition,
+		Epoch: Epoch{Epoch: k.Epoch, First: v.First}}
+	if v.First < 0 {
+		return r, fmt.Errorf("epoch %d begins at %d", k.Epoch, v.First)
+	}
+	var err error
+	r.SourceID, err = decodeID(k.SourceID)
+	return r, err
+}
+
+// encodeID writes the zero id, "this cluster has none", as an empty string.
+func encodeID(id feed.TopicID) string {
+	if id.IsZero() {
+		return ""
+	}
+	return id.String()
+}
+
+func decodeID(s string) (feed.TopicID, error) {
+	var id feed.TopicID
+	if s == "" {
+		return id, nil
+	}
+	b, err := hex.DecodeString(s)
+	if err != nil || len(b) != len(id) {
+		return id, fmt.Errorf("topic id %q is not 16 bytes in hexadecimal", s)
+	}
+	copy(id[:], b)
+	return id, nil
+}
+
+// decodeValue checks the version first, so that a newer record is called newer
+// and not malformed (C4), and then decodes the value of a known kind. For an
+// unknown kind it returns nil.
+func decodeValue(k Key, b []byte) (any, error) {
+	var e envelope
+	if err := json.Unmarshal(b, &e); err != nil {
+		return nil, fmt.Errorf("decode value: %w", err)
+	}
+	newest := baseVersion
+	if v, ok := versions[k.Kind]; ok {
+		newest = v
+	}
+	if e.Version > newest {
+		return nil, &NewerError{Kind: k.Kind, Key: k.String(), Version: e.Version, Known: newest}
+	}
+	if e.Version < 1 {
+		return nil, fmt.Errorf("decode value: version %d", e.Version)
+	}
+	switch k.Kind {
+	case KindLink:
+		v, err := decodeAs[linkValue](b)
+		return v.record(k), err
+	case KindLinkState:
+		v, err := decodeAs[linkStateValue](b)
+		return v.record(k), err
+	case KindTopic:
+		return decodeAs[topicValue](b) // the view needs Since beside the record
+	case KindEpoch:
+		v, err := decodeAs[epochValue](b)
+		if err != nil {
+			return nil, err
+		}
+		return v.record(k)
+	case KindState:
+		return decodeAs[stateValue](b)
+	default:
+		return nil, nil
+	}
+}
+
+func decodeAs[T any](b []byte) (T, error) {
+	var v T
+	if err := json.Unmarshal(b, &v); err != nil {
+		return v, fmt.Errorf("decode value: %w", err)
+	}
+	return v, nil
+}

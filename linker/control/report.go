@@ -1,0 +1,58 @@
+package control
+
+import (
+	"slices"
+
+	"klink/linker/state"
+)
+
+// Report builds what status shows from the control topic alone, for when the
+// daemon does not answer. AsOf is the time of the newest record: nothing in the
+// report is younger than that.
+func (v *View) Report() state.Report {
+	rep := state.Report{AsOf: v.lastAt, Links: []state.Link{}}
+	for _, name := range v.linkNames() {
+		rep.Links = append(rep.Links, v.linkReport(name))
+	}
+	return rep
+}
+
+func (v *View) linkReport(name string) state.Link {
+	l := state.Link{Name: name, State: state.Pending, Topics: []state.Topic{}, Groups: []state.Group{}}
+	if r, ok := v.links[name]; ok {
+		l.Mode = r.Mode
+	}
+	for _, s := range v.States(name) {
+		if len(l.Topics) == 0 || s.Topic.State.Severity() > l.State.Severity() {
+			l.State, l.Reason = s.Topic.State, s.Topic.Reason
+		}
+		l.Topics = append(l.Topics, s.Topic)
+	}
+	if s, ok := v.linkStates[name]; ok {
+		l.Mode, l.State, l.Reason = s.Mode, s.State, string(s.Reason)
+	}
+	if l.Reason != "" {
+		l.Hint = state.Reason(l.Reason).About().Hint
+	}
+	return l
+}
+
+// linkNames lists every link of which anything is on record, sorted.
+func (v *View) linkNames() []string {
+	set := make(map[string]struct{})
+	for n := range v.links {
+		set[n] = struct{}{}
+	}
+	for n := range v.linkStates {
+		set[n] = struct{}{}
+	}
+	for k := range v.states {
+		set[k.link] = struct{}{}
+	}
+	names := make([]string, 0, len(set))
+	for n := range set {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}

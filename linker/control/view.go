@@ -1,0 +1,271 @@
+package control
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"klink/fetcher/feed"
+)
+
+// View is what the records of the control topic say, taken together. It is a
+// pure fold over the log: no I/O, no clock. It is not safe for concurrent use.
+type View struct {
+	links      map[string]LinkRecord
+	linkStates map[string]LinkStateRecord
+	topics     map[topicKey]claim
+	epochs     map[epochKey]map[int32]int64
+	states     map[topicKey]map[int]stateValue
+	// claims lists, per target topic, who named it.
+	claims map[string]map[topicKey]struct{}
+	// applied holds the offset of the record that each key's value came from.
+	applied map[string]int64
+
+	lastAt   time.Time
+	problems Problems
+}
+
+type topicKey struct{ link, topic string }
+
+type epochKey struct {
+	topicKey
+	id        feed.TopicID
+	partition int32
+}
+
+type claim struct {
+	TopicRecord
+	since int64
+}
+
+// Problems counts what could not be read.
+type Problems struct {
+	// Malformed is the number of records that were ignored for their form.
+	Malformed int64
+	// LastOffset and LastErr are of the newest of them.
+	LastOffset int64
+	LastErr    error
+}
+
+func newView() *View {
+	return &View{links: make(map[string]LinkRecord), linkStates: make(map[string]LinkStateRecord),
+		topics: make(map[topicKey]claim), epochs: make(map[epochKey]map[int32]int64),
+		states: make(map[topicKey]map[int]stateValue), claims: make(map[string]map[topicKey]struct{}),
+		applied: make(map[string]int64)}
+}
+
+// apply folds one record in. It may be called out of log order for different
+// keys; of one key only the record with the highest offset counts. The error
+// wraps ErrNewer; nothing else is one (C4).
+func (v *View) apply(offset int64, at time.Time, key, value []byte) error {
+	if last, ok := v.applied[string(key)]; ok && offset <= last {
+		return nil
+	}
+	err := v.fold(offset, key, value)
+	if errors.Is(err, ErrNewer) {
+		return err
+	}
+	if err != nil {
+		v.problems.Malformed++
+		v.problems.LastOffset, v.problems.LastErr = offset, err
+		return nil
+	}
+	v.applied[string(key)] = offset
+	if at.After(v.lastAt) {
+		v.lastAt = at
+	}
+	return nil
+}
+
+// take folds in what a fetch brought.
+func (v *View) take(records []*kgo.Record) error {
+	for _, r := range records {
+		if err := v.apply(r.Offset, r.Timestamp, r.Key, r.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *View) fold(offset int64, key, value []byte) error {
+	k, err := decodeKey(key)
+	if err != nil {
+		return err
+	}
+	var val any
+	if value != nil {
+		// Before the form of the key: a newer klink may have changed it.
+		if val, err = decodeValue(k, value); err != nil {
+			return err
+		}
+	}
+	if !known(k.Kind) {
+		return nil
+	}
+	if !k.isCanonical(key) {
+		return fmt.Errorf("key %q is not in the form that klink writes", key)
+	}
+	if value == nil {
+		v.remove(k)
+		return nil
+	}
+	tk := topicKey{k.Link, k.Topic}
+	switch r := val.(type) {
+	case LinkRecord:
+		v.links[k.Link] = r
+	case LinkStateRecord:
+		v.linkStates[k.Link] = r
+	case topicValue:
+		rec, err := r.record(k)
+		if err != nil {
+			return err
+		}
+		v.claim(tk, rec, r.Since, offset)
+	case EpochRecord:
+		ek := epochKey{tk, r.SourceID, r.Partition}
+		if v.epochs[ek] == nil {
+			v.epochs[ek] = make(map[int32]int64)
+		}
+		v.epochs[ek][r.Epoch.Epoch] = r.First
+	case stateValue:
+		if v.states[tk] == nil {
+			v.states[tk] = make(map[int]stateValue)
+		}
+		v.states[tk][k.Part] = r
+	}
+	return nil
+}
+
+// claim keeps the oldest writing of the same tie (C3): a writer that lost the
+// answer to its first record and repeats it does not fall behind others.
+func (v *View) claim(tk topicKey, r TopicRecord, since *int64, offset int64) {
+	c := claim{TopicRecord: r, since: offset}
+	if since != nil {
+		c.since = min(*since, offset)
+	}
+	if old, ok := v.topics[tk]; ok {
+		if old.TargetTopic == r.TargetTopic {
+			c.since = min(c.since, old.since)
+		} else {
+			delete(v.claims[old.TargetTopic], tk)
+		}
+	}
+	v.topics[tk] = c
+	if v.claims[r.TargetTopic] == nil {
+		v.claims[r.TargetTopic] = make(map[topicKey]struct{})
+	}
+	v.claims[r.TargetTopic][tk] = struct{}{}
+}
+
+func (v *View) remove(k Key) {
+	tk := topicKey{k.Link, k.Topic}
+	switch k.Kind {
+	case KindLink:
+		delete(v.links, k.Link)
+	case KindLinkState:
+		delete(v.linkStates, k.Link)
+	case KindTopic:
+		if c, ok := v.topics[tk]; ok {
+			delete(v.claims[c.TargetTopic], tk)
+			delete(v.topics, tk)
+		}
+	case KindEpoch:
+		if id, err := decodeID(k.SourceID); err == nil {
+			delete(v.epochs[epochKey{tk, id, k.Partition}], k.Epoch)
+		}
+	case KindState:
+		delete(v.states[tk], k.Part)
+	}
+}
+
+// Link returns a link as last applied.
+func (v *View) Link(name string) (LinkRecord, bool) {
+	r, ok := v.links[name]
+	return r, ok
+}
+
+// LinkState returns the last reported state of a link.
+func (v *View) LinkState(name string) (LinkStateRecord, bool) {
+	r, ok := v.linkStates[name]
+	return r, ok
+}
+
+// Topic returns what is on record of a source topic.
+func (v *View) Topic(link, sourceTopic string) (TopicRecord, bool) {
+	c, ok := v.topics[topicKey{link, sourceTopic}]
+	return c.TopicRecord, ok
+}
+
+// Topics returns all topics of a link, sorted by source name.
+func (v *View) Topics(link string) []TopicRecord {
+	var out []TopicRecord
+	for tk, c := range v.topics {
+		if tk.link == link {
+			out = append(out, c.TopicRecord)
+		}
+	}
+	slices.SortFunc(out, func(a, b TopicRecord) int { return cmp.Compare(a.SourceTopic, b.SourceTopic) })
+	return out
+}
+
+// TopicOwner returns the record that owns a target topic: of several that name
+// it, the first written (C3).
+func (v *View) TopicOwner(targetTopic string) (TopicRecord, bool) {
+	var owner claim
+	found := false
+	for tk := range v.claims[targetTopic] {
+		if c := v.topics[tk]; !found || c.since < owner.since {
+			owner, found = c, true
+		}
+	}
+	return owner.TopicRecord, found
+}
+
+// Epochs returns the lineage of a source partition, sorted by epoch, for the
+// incarnation of the source topic that Topic names; none without a topic record.
+func (v *View) Epochs(link, sourceTopic string, partition int32) []Epoch {
+	tk := topicKey{link, sourceTopic}
+	c, ok := v.topics[tk]
+	if !ok {
+		return nil
+	}
+	m := v.epochs[epochKey{tk, c.SourceID, partition}]
+	out := make([]Epoch, 0, len(m))
+	for e, first := range m {
+		out = append(out, Epoch{Epoch: e, First: first})
+	}
+	slices.SortFunc(out, func(a, b Epoch) int { return cmp.Compare(a.Epoch, b.Epoch) })
+	return out
+}
+
+// States returns the last reported states of a link's topics, sorted by source
+// name.
+func (v *View) States(link string) []StateRecord {
+	var out []StateRecord
+	for tk, parts := range v.states {
+		if tk.link != link {
+			continue
+		}
+		if r, ok := joinState(tk.link, tk.topic, parts); ok {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b StateRecord) int { return cmp.Compare(a.Topic.SourceTopic, b.Topic.SourceTopic) })
+	return out
+}
+
+// LastRecordAt is the time of the newest record: how fresh all the rest can be
+// at most. Zero where there is none.
+func (v *View) LastRecordAt() time.Time { return v.lastAt }
+
+// Problems tells of records that could not be read.
+func (v *View) Problems() Problems { return v.problems }
+
+func (v *View) epoch(r EpochRecord) (int64, bool) {
+	first, ok := v.epochs[epochKey{topicKey{r.Link, r.Topic}, r.SourceID, r.Partition}][r.Epoch.Epoch]
+	return first, ok
+}
