@@ -1,0 +1,298 @@
+package appender
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+
+	"klink/fetcher/leaders"
+	"klink/linker/state"
+)
+
+// Defaults of Options.
+const (
+	// DefaultMaxRequestBytes: at some 45 µs of CPU per request and 1 s per GB,
+	// a larger request saves nothing more, and it holds its lane for longer.
+	DefaultMaxRequestBytes = 4 << 20
+	// DefaultRequestTimeout is the broker's time to get all acknowledgements on
+	// the slow lane; kgo's and Java's producers wait as long.
+	DefaultRequestTimeout = 10 * time.Second
+	// DefaultFastTimeout is the same for the other lanes. A partition whose
+	// followers hang delays its neighbours in one request by this much, once.
+	DefaultFastTimeout = 3 * time.Second
+)
+
+// answerGrace is how much longer than the broker's timeout a request may take
+// on the way: dialling, sending, and the answer's way back.
+const answerGrace = 3 * time.Second
+
+// Options of New; Lanes, Slow, Admin and Leaders are required.
+type Options struct {
+	// Lanes are the produce clients: one request per broker is in flight on
+	// each. They must not be used for anything else, and their RequiredAcks must
+	// not be NoAck (kgo then never reads answers).
+	Lanes []*kgo.Client
+	// Slow carries partitions whose answers let others wait.
+	Slow *kgo.Client
+	// Admin asks for log ends and producer states.
+	Admin *kgo.Client
+	// Leaders is the target cluster's map.
+	Leaders *leaders.Map
+	// MaxRequestBytes bounds the batches of one request (A3).
+	MaxRequestBytes int32
+	// RequestTimeout and FastTimeout: see the defaults.
+	RequestTimeout time.Duration
+	FastTimeout    time.Duration
+	Logger         *slog.Logger
+	Meter          metric.Meter
+	// Link labels the metrics.
+	Link string
+}
+
+func (o *Options) setDefaults() {
+	if o.MaxRequestBytes <= 0 {
+		o.MaxRequestBytes = DefaultMaxRequestBytes
+	}
+	if o.RequestTimeout <= 0 {
+		o.RequestTimeout = DefaultRequestTimeout
+	}
+	if o.FastTimeout <= 0 {
+		o.FastTimeout = min(DefaultFastTimeout, o.RequestTimeout)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Meter == nil {
+		o.Meter = noop.NewMeterProvider().Meter("")
+	}
+}
+
+// Target is a partition of a certain topic of the target cluster.
+type Target struct {
+	Topic string
+	// ID is zero only on clusters without topic ids.
+	ID        [16]byte
+	Partition int32
+}
+
+// Result is what became of one batch.
+type Result struct {
+	Outcome Outcome
+	// Base is the base offset of an error-free answer, else -1 (A7).
+	Base int64
+	// LogStart is the partition's log start from that answer, -1 if unknown.
+	LogStart int64
+	// Retimed: the target replaced the records' timestamps by its own time,
+	// since its message.timestamp.type is LogAppendTime. The records are written.
+	Retimed bool
+	// Reason is "" where there is nothing for status to show.
+	Reason state.Reason
+	// Err is a *Fault for every outcome but Appended.
+	Err error
+	// Sent: the batch may have reached a broker.
+	Sent bool
+	// Leader is who was asked, Broker -1 where nobody was.
+	Leader leaders.Leader
+	// ThrottleFor is the time the broker asked to pause for; the lane obeys it.
+	ThrottleFor time.Duration
+}
+
+// Appender is safe for concurrent use.
+type Appender struct {
+	opts Options
+	met  *metrics
+	wake chan struct{} // size 1: brokers without goroutines exist
+
+	mu      sync.Mutex // guards all below; never held over a request
+	running bool
+	stopped bool
+	brokers map[int32]*broker
+	parts   map[Target]*part
+}
+
+// part is kept for a partition that is busy or remembered for a reason.
+type part struct {
+	busy  bool
+	slow  bool // next batch goes to the slow lane
+	moved bool // ask for the leader before the next batch
+}
+
+// New returns an appender that sends nothing before Run.
+func New(o Options) *Appender {
+	o.setDefaults()
+	return &Appender{opts: o, met: newMetrics(o.Meter, o.Link), wake: make(chan struct{}, 1),
+		brokers: make(map[int32]*broker), parts: make(map[Target]*part)}
+}
+
+// Run serves Append until ctx ends, then cuts requests under way (Unknown),
+// gives back what waits (NotSent) and returns nil once its goroutines ended.
+// A caller that wants to drain waits for its Appends before it ends ctx.
+func (a *Appender) Run(ctx context.Context) error {
+	if err := a.begin(); err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	for ctx.Err() == nil {
+		for _, b := range a.unserved() {
+			a.serve(ctx, b, &wg)
+		}
+		select {
+		case <-a.wake:
+		case <-ctx.Done():
+		}
+	}
+	left := a.stop()
+	wg.Wait()
+	for _, it := range left {
+		it.done <- notSent(it.target, ErrStopped)
+	}
+	return nil
+}
+
+func (a *Appender) begin() error {
+	if len(a.opts.Lanes) == 0 || a.opts.Slow == nil || a.opts.Admin == nil || a.opts.Leaders == nil {
+		return errors.New("appender options: lanes, slow and admin clients and the leader map are required")
+	}
+	for _, cl := range append([]*kgo.Client{a.opts.Slow}, a.opts.Lanes...) {
+		if cl.OptValue(kgo.RequiredAcks) == kgo.NoAck() {
+			return errors.New("appender options: a produce client has RequiredAcks(NoAck)")
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.running || a.stopped {
+		return errors.New("appender runs once")
+	}
+	a.running = true
+	return nil
+}
+
+// Append sends one patched batch (base offset 0, the partition's producer id
+// and sequence) and blocks until it is settled. expect is the base offset it
+// must get. The caller has at most one Append per partition under way; batch
+// must not change until Append returns. When ctx ends a waiting batch is taken
+// back; one that is under way is waited for, which its deadline bounds.
+func (a *Appender) Append(ctx context.Context, t Target, batch []byte, expect int64) Result {
+	if err := checkBatch(batch); err != nil {
+		r := notSent(t, err)
+		r.Reason = state.Corrupt
+		return r
+	}
+	moved, err := a.admit(t)
+	if err != nil {
+		return notSent(t, err)
+	}
+	leader, fault := a.routeAsking(ctx, t, moved)
+	if fault != nil {
+		a.release(t)
+		a.met.failed(ctx, classNotSent)
+		return Result{Outcome: NotSent, Base: -1, LogStart: -1, Leader: leader, Reason: fault.Reason, Err: fault}
+	}
+	it := &item{target: t, batch: batch, expect: expect, leader: leader, done: make(chan Result, 1)}
+	if !a.enqueue(it) {
+		a.release(t)
+		return notSent(t, ErrStopped)
+	}
+	select {
+	case r := <-it.done:
+		return r
+	case <-ctx.Done():
+		if a.withdraw(it) {
+			a.release(t)
+			return notSent(t, ctx.Err())
+		}
+		return <-it.done
+	}
+}
+
+func notSent(t Target, err error) Result {
+	return Result{Outcome: NotSent, Base: -1, LogStart: -1, Leader: leaders.Leader{Broker: -1, Epoch: -1},
+		Err: &Fault{Op: opAppend, Target: t, Broker: -1, Err: err}}
+}
+
+// admit marks the partition busy and tells whether its leader is in doubt.
+func (a *Appender) admit(t Target) (moved bool, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stopped {
+		return false, ErrStopped
+	}
+	p := a.parts[t]
+	if p == nil {
+		p = &part{}
+		a.parts[t] = p
+	}
+	if p.busy {
+		return false, ErrBusy
+	}
+	p.busy = true
+	moved, p.moved = p.moved, false
+	return moved, nil
+}
+
+func (a *Appender) release(t Target) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.releaseLocked(t)
+}
+
+func (a *Appender) releaseLocked(t Target) {
+	p := a.parts[t]
+	if p == nil {
+		return
+	}
+	p.busy = false
+	if !p.slow && !p.moved {
+		delete(a.parts, t)
+	}
+}
+
+// route looks a partition's leader up and compares the topic's id with the one
+// the map knows, which is what protects below Produce v13.
+func (a *Appender) route(t Target) (leaders.Leader, error) {
+	none := leaders.Leader{Broker: -1, Epoch: -1}
+	if t.ID != ([16]byte{}) {
+		if name, ok := a.opts.Leaders.Name(t.ID); !ok || name != t.Topic {
+			topic, known := a.opts.Leaders.Topic(t.Topic)
+			switch {
+			case known && topic.Err != nil:
+				return none, topic.Err
+			case known:
+				return none, ErrTopicID
+			}
+			return none, ErrNoLeader
+		}
+	}
+	l, ok := a.opts.Leaders.Leader(t.Topic, t.Partition)
+	if !ok {
+		if topic, known := a.opts.Leaders.Topic(t.Topic); known && topic.Err != nil {
+			return none, topic.Err
+		}
+		return none, ErrNoLeader
+	}
+	return l, nil
+}
+
+// routeAsking asks the cluster first where the leader is in doubt, and once
+// where the map has no answer.
+func (a *Appender) routeAsking(ctx context.Context, t Target, ask bool) (leaders.Leader, *Fault) {
+	l, err := a.route(t)
+	if err != nil || ask {
+		if err = a.opts.Leaders.Refresh(ctx, t.Topic); err == nil {
+			l, err = a.route(t)
+		}
+	}
+	if err == nil {
+		return l, nil
+	}
+	reason, right, _ := readVerdict(err, rightDescribe)
+	return leaders.Leader{Broker: -1, Epoch: -1}, &Fault{Op: opAppend, Target: t, Broker: -1, Reason: reason, Right: right,
+		Err: fmt.Errorf("find the leader: %w", err)}
+}

@@ -1,0 +1,188 @@
+package appender
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"klink/fetcher/leaders"
+)
+
+// item is one batch on its way.
+type item struct {
+	target Target
+	batch  []byte
+	expect int64
+	leader leaders.Leader
+	in     *queue      // where it waits, nil once taken; guarded by Appender.mu
+	done   chan Result // size 1: a lane never waits for a caller
+}
+
+// queue is first in, first out. All fields are guarded by Appender.mu.
+type queue struct {
+	ready *sync.Cond
+	items []*item
+	head  int
+	// width is the most partitions of one request, 0 for no bound. The slow
+	// lane halves it at each cut and doubles it at each answer, so that a batch
+	// that makes a broker hang up is soon alone with its fate.
+	width int
+}
+
+func (q *queue) len() int { return len(q.items) - q.head }
+
+func (q *queue) push(it *item) {
+	it.in = q
+	q.items = append(q.items, it)
+	q.ready.Signal()
+}
+
+func (q *queue) pop() *item {
+	it := q.items[q.head]
+	q.items[q.head] = nil
+	q.head++
+	if q.head == len(q.items) {
+		q.items, q.head = q.items[:0], 0
+	} else if q.head > 64 && q.head > len(q.items)/2 {
+		n := copy(q.items, q.items[q.head:])
+		clear(q.items[n:])
+		q.items, q.head = q.items[:n], 0
+	}
+	it.in = nil
+	return it
+}
+
+// broker holds what waits for one node.
+type broker struct {
+	id         int32
+	served     bool // has goroutines
+	fast, slow *queue
+}
+
+// unserved returns the brokers that have no goroutines yet, which they get.
+func (a *Appender) unserved() []*broker {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var bs []*broker
+	for _, b := range a.brokers {
+		if !b.served {
+			b.served = true
+			bs = append(bs, b)
+		}
+	}
+	return bs
+}
+
+// serve starts one goroutine per lane for a broker (A4, A6).
+func (a *Appender) serve(ctx context.Context, b *broker, wg *sync.WaitGroup) {
+	for _, cl := range a.opts.Lanes {
+		l := newLane(a, b, laneOptions{client: cl, queue: b.fast, timeout: a.opts.FastTimeout})
+		wg.Go(func() { l.run(ctx) })
+	}
+	l := newLane(a, b, laneOptions{client: a.opts.Slow, queue: b.slow, timeout: a.opts.RequestTimeout, slow: true})
+	wg.Go(func() { l.run(ctx) })
+}
+
+// stop ends the intake, wakes all lanes and returns what waited.
+func (a *Appender) stop() []*item {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.stopped = true
+	var left []*item
+	for _, b := range a.brokers {
+		for _, q := range []*queue{b.fast, b.slow} {
+			for q.len() > 0 {
+				left = append(left, q.pop())
+			}
+			q.ready.Broadcast()
+		}
+	}
+	for _, it := range left {
+		a.releaseLocked(it.target)
+	}
+	return left
+}
+
+// enqueue puts an item into its leader's queue; false once stopped.
+func (a *Appender) enqueue(it *item) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stopped {
+		return false
+	}
+	b := a.brokers[it.leader.Broker]
+	if b == nil {
+		b = &broker{id: it.leader.Broker,
+			fast: &queue{ready: sync.NewCond(&a.mu)}, slow: &queue{ready: sync.NewCond(&a.mu)}}
+		a.brokers[b.id] = b
+		select {
+		case a.wake <- struct{}{}:
+		default: // Run is woken already and will see this one too
+		}
+	}
+	if p := a.parts[it.target]; p != nil && p.slow {
+		b.slow.push(it)
+	} else {
+		b.fast.push(it)
+	}
+	return true
+}
+
+// withdraw takes an item back that no lane has taken yet.
+func (a *Appender) withdraw(it *item) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	q := it.in
+	if q == nil {
+		return false
+	}
+	i := slices.Index(q.items[q.head:], it) + q.head
+	q.items = slices.Delete(q.items, i, i+1)
+	it.in = nil
+	return true
+}
+
+// take blocks until something waits and returns what fits into one request in
+// the order of its coming, at least one item; nil once stopped.
+func (a *Appender) take(q *queue, into []*item) []*item {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for q.len() == 0 && !a.stopped {
+		q.ready.Wait()
+	}
+	if a.stopped {
+		return nil
+	}
+	bytes := 0
+	for q.len() > 0 && (q.width == 0 || len(into) < q.width) {
+		size := len(q.items[q.head].batch)
+		if len(into) > 0 && bytes+size > int(a.opts.MaxRequestBytes) {
+			break
+		}
+		bytes += size
+		into = append(into, q.pop())
+	}
+	if q.len() > 0 {
+		q.ready.Signal() // another lane may carry the rest
+	}
+	return into
+}
+
+// narrow and widen move the bound of a queue's requests: see queue.width.
+func (a *Appender) narrow(q *queue, carried int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	q.width = max(1, carried/2)
+}
+
+func (a *Appender) widen(q *queue) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if q.width *= 2; q.width > maxWidth {
+		q.width = 0
+	}
+}
+
+// maxWidth is above the partitions of any request that is cut for a batch's
+// sake: from there on a request is as wide as its bytes allow.
+const maxWidth = 1024
