@@ -1,0 +1,276 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"klink/fetcher/leaders"
+)
+
+const (
+	// followWait is how long the broker may hold a fetch with nothing new. A
+	// deletion of the topic ends it early.
+	followWait = 2 * time.Second
+	// retryMin and retryMax bound the pauses after a failed read.
+	retryMin = 100 * time.Millisecond
+	retryMax = 2 * time.Second
+	// lostAfter is how many looks in a row must find the topic gone: one broker
+	// that lags behind the controller tells of old times.
+	lostAfter = 3
+)
+
+// Options are what a Store needs.
+type Options struct {
+	// Client is the store's alone. Its producer must ask for acks from all
+	// in-sync replicas and be idempotent, as kgo's is unless told otherwise.
+	Client *kgo.Client
+	// ReplicationFactor of the topic if it has to be made; 0 is 3, or the
+	// number of brokers where there are fewer.
+	ReplicationFactor int16
+	Logger            *slog.Logger
+}
+
+// Store reads and writes the control topic. It is safe for concurrent use.
+type Store struct {
+	cl      *kgo.Client
+	log     *slog.Logger
+	tail    *tail // Open's, then Run's alone
+	created bool
+	id      [16]byte
+
+	failedCh chan struct{} // closed when failed is set
+
+	mu     sync.Mutex // guards all below; never held over a request
+	view   *View
+	next   int64         // the follower has read everything below
+	moved  chan struct{} // closed and replaced when next moves
+	failed error         // ErrLost or ErrNewer: final
+}
+
+// Open makes the topic if it is missing, reads it to its end and returns. It
+// fails with ErrNewer, or with a *Fault that names what stood in the way; then
+// trying again later is right. Close must be called on what it returns.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	s := &Store{cl: o.Client, log: o.Logger, failedCh: make(chan struct{}),
+		view: newView(), moved: make(chan struct{})}
+	s.tail = &tail{cl: o.Client, leaders: leaders.New(o.Client)}
+	// A client that saw an earlier topic of this name would refuse this one.
+	s.cl.PurgeTopicsFromProducing(TopicName)
+	var err error
+	admin := &topicAdmin{cl: o.Client, tail: s.tail, replicas: o.ReplicationFactor}
+	if s.created, err = admin.ensure(ctx); err == nil {
+		err = s.tail.readToEnd(ctx, s.take)
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	s.id, s.next = s.tail.id, s.tail.next
+	if p := s.Problems(); p.Malformed > 0 {
+		s.log.Warn("control records are malformed and ignored", keyRecords, p.Malformed,
+			keyOffset, p.LastOffset, keyErr, p.LastErr)
+	}
+	return s, nil
+}
+
+// Close ends what Open began; not the client. Run must have returned.
+func (s *Store) Close() { s.tail.leaders.Close() }
+
+// Created reports whether Open made the topic: then whatever mirrors the target
+// holds are not on record here.
+func (s *Store) Created() bool { return s.created }
+
+// TopicID returns the control topic's own id.
+func (s *Store) TopicID() [16]byte { return s.id }
+
+// Run follows the topic until ctx ends (nil), or until the topic is gone
+// (ErrLost) or holds what this klink does not understand (ErrNewer); every Put
+// fails with the same error from then on. An unreachable cluster does not end it.
+func (s *Store) Run(ctx context.Context) error {
+	wait, down := retryMin, false
+	for ctx.Err() == nil {
+		err := s.step(ctx)
+		switch {
+		case err == nil:
+			if down {
+				s.log.Info("control topic is read again")
+			}
+			wait, down = retryMin, false
+			continue
+		case errors.Is(err, ErrLost), errors.Is(err, ErrNewer):
+			return s.fail(err)
+		case ctx.Err() != nil:
+			return nil
+		case !down:
+			s.log.Warn("control topic cannot be read", keyErr, err)
+			down = true
+		}
+		pause(ctx, wait)
+		wait = min(2*wait, retryMax)
+	}
+	return nil
+}
+
+// step reads once; after an error it looks for the topic's new leader.
+func (s *Store) step(ctx context.Context) error {
+	got, err := s.tail.fetch(ctx, followWait)
+	if errors.Is(err, kerr.OffsetOutOfRange) {
+		return s.reread(ctx)
+	}
+	if err != nil {
+		if located := s.tail.locate(ctx); errors.Is(located, ErrLost) {
+			return located
+		}
+		return err
+	}
+	if err := s.take(got.records); err != nil {
+		return err
+	}
+	s.advance()
+	return nil
+}
+
+// reread builds the view anew: the log was cut, at either end, behind what was
+// read, so what the view says may be on record no longer. Readers see the old
+// view until the new one is whole.
+func (s *Store) reread(ctx context.Context) error {
+	s.log.Warn("control topic was cut and is read anew", keyOffset, s.tail.next)
+	if err := s.tail.toStart(ctx); err != nil {
+		return err
+	}
+	fresh := newView()
+	if err := s.tail.readToEnd(ctx, fresh.take); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.view = fresh
+	s.mu.Unlock()
+	s.advance()
+	return nil
+}
+
+func (s *Store) take(records []*kgo.Record) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.view.take(records)
+}
+
+func (s *Store) advance() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next == s.tail.next {
+		return
+	}
+	s.next = s.tail.next
+	close(s.moved)
+	s.moved = make(chan struct{})
+}
+
+func (s *Store) fail(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed == nil {
+		s.failed = err
+		close(s.failedCh)
+	}
+	return err
+}
+
+func (s *Store) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
+}
+
+// waitFor returns when the follower has read past offset.
+func (s *Store) waitFor(ctx context.Context, offset int64) error {
+	for {
+		s.mu.Lock()
+		next, moved := s.next, s.moved
+		s.mu.Unlock()
+		if next > offset {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-s.failedCh:
+			return s.failure()
+		case <-ctx.Done():
+			return classify("read back from "+TopicName, "", ctx.Err())
+		}
+	}
+}
+
+type written struct {
+	offset int64
+	at     time.Time
+	err    error
+}
+
+// pending is a record on its way.
+type pending struct {
+	key, value []byte
+	done       chan written // size 1: the promise must not wait for a caller who left
+}
+
+// send hands one record to the producer. A nil value deletes the key.
+func (s *Store) send(ctx context.Context, k Key, v any) (*pending, error) {
+	if err := s.failure(); err != nil {
+		return nil, err
+	}
+	p := &pending{done: make(chan written, 1)}
+	var err error
+	if p.key, err = k.encode(); err != nil {
+		return nil, fmt.Errorf("encode control key: %w", err)
+	}
+	if v != nil {
+		if p.value, err = json.Marshal(v); err != nil {
+			return nil, fmt.Errorf("encode control record %s: %w", k, err)
+		}
+	}
+	s.cl.Produce(ctx, &kgo.Record{Topic: TopicName, Key: p.key, Value: p.value}, func(r *kgo.Record, err error) {
+		p.done <- written{offset: r.Offset, at: r.Timestamp, err: err}
+	})
+	return p, nil
+}
+
+// settle waits for the acknowledgement.
+func (s *Store) settle(ctx context.Context, p *pending) (written, error) {
+	const op, right = "write " + TopicName, "Write on topic " + TopicName
+	select {
+	case w := <-p.done:
+		return w, classify(op, right, w.err)
+	case <-s.failedCh:
+		return written{}, s.failure()
+	case <-ctx.Done():
+		return written{}, classify(op, right, ctx.Err())
+	}
+}
+
+// put writes one record and makes it visible to reads of this store (C1). The
+// follower will bring it again, which changes nothing.
+func (s *Store) put(ctx context.Context, k Key, v any) error {
+	p, err := s.send(ctx, k, v)
+	if err != nil {
+		return err
+	}
+	return s.finish(ctx, p)
+}
+
+func (s *Store) finish(ctx context.Context, p *pending) error {
+	w, err := s.settle(ctx, p)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.view.apply(w.offset, w.at, p.key, p.value)
+}

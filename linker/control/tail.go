@@ -1,0 +1,182 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"klink/fetcher/leaders"
+	"klink/linker/state"
+)
+
+// fetchBytes bounds one answer; a larger first batch comes whole (KIP-74).
+const fetchBytes = 4 << 20
+
+// tail reads the control topic in log order with raw fetches. kgo's consumer
+// would not do: it hides the position behind batches that compaction emptied,
+// so that the end could never be known to be reached, and it hides that the
+// topic was deleted.
+type tail struct {
+	cl      *kgo.Client
+	leaders *leaders.Map
+
+	id         [16]byte // pinned by the first locate (C5)
+	pinned     bool
+	gone       int // looks in a row that did not find the pinned topic
+	partitions int
+	next       int64
+}
+
+// locate refreshes the leader. The first call pins the topic's id; later ones
+// fail with ErrLost once lostAfter looks in a row found another id, or no topic.
+func (t *tail) locate(ctx context.Context) error {
+	const op, right = "look up " + TopicName, "Describe on topic " + TopicName
+	if err := t.leaders.Refresh(ctx, TopicName); err != nil {
+		return classify(op, right, err)
+	}
+	topic, ok := t.leaders.Topic(TopicName)
+	switch {
+	case !ok:
+		return &Fault{Op: op, Reason: state.TopicMissing, Err: kerr.UnknownTopicOrPartition}
+	case t.pinned && (errors.Is(topic.Err, kerr.UnknownTopicOrPartition) || topic.Err == nil && topic.ID != t.id):
+		if t.gone++; t.gone >= lostAfter {
+			return ErrLost
+		}
+		return &Fault{Op: op, Reason: state.TopicMissing, Err: kerr.UnknownTopicOrPartition}
+	case topic.Err != nil:
+		return classify(op, right, topic.Err)
+	}
+	t.gone = 0
+	if !t.pinned {
+		t.id, t.pinned = topic.ID, true
+	}
+	t.partitions = len(topic.Leaders)
+	if _, ok := t.leaders.Leader(TopicName, 0); !ok {
+		return &Fault{Op: op, Reason: state.NoLeader, Err: kerr.LeaderNotAvailable}
+	}
+	return nil
+}
+
+// fetched is one answer.
+type fetched struct {
+	records []*kgo.Record
+	// end is the high watermark (exclusive).
+	end int64
+}
+
+// fetch asks once, waiting up to maxWait where there is nothing new, and moves
+// next behind what came.
+func (t *tail) fetch(ctx context.Context, maxWait time.Duration) (fetched, error) {
+	const op, right = "read " + TopicName, "Read on topic " + TopicName
+	leader, ok := t.leaders.Leader(TopicName, 0)
+	if !ok {
+		return fetched{}, &Fault{Op: op, Reason: state.NoLeader, Err: kerr.LeaderNotAvailable}
+	}
+	resp, err := t.request(maxWait).RequestWith(ctx, t.cl.Broker(int(leader.Broker)))
+	if err != nil {
+		return fetched{}, classify(op, right, err)
+	}
+	if err := kerr.ErrorForCode(resp.ErrorCode); err != nil {
+		return fetched{}, classify(op, right, err)
+	}
+	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
+		return fetched{}, &Fault{Op: op, Reason: state.ControlUnwritable,
+			Err: fmt.Errorf("the answer holds %d topics instead of one partition", len(resp.Topics))}
+	}
+	p := &resp.Topics[0].Partitions[0]
+	if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+		return fetched{}, classify(op, right, err)
+	}
+	got, next := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{Offset: t.next, Topic: TopicName},
+		p, kgo.DefaultDecompressor(), nil)
+	if got.Err != nil {
+		return fetched{}, &Fault{Op: op, Reason: state.ControlUnwritable, Err: got.Err}
+	}
+	t.next = next
+	return fetched{records: got.Records, end: p.HighWatermark}, nil
+}
+
+func (t *tail) request(maxWait time.Duration) *kmsg.FetchRequest {
+	p := kmsg.NewFetchRequestTopicPartition()
+	p.Partition, p.FetchOffset, p.PartitionMaxBytes = 0, t.next, fetchBytes
+	p.CurrentLeaderEpoch = -1
+	topic := kmsg.NewFetchRequestTopic()
+	// By id from Fetch v13 on: then a topic made anew is an error (C5).
+	topic.Topic, topic.TopicID = TopicName, t.id
+	topic.Partitions = append(topic.Partitions, p)
+	req := kmsg.NewPtrFetchRequest()
+	req.MaxWaitMillis = int32(maxWait.Milliseconds())
+	req.MinBytes, req.MaxBytes = 1, fetchBytes
+	req.Topics = append(req.Topics, topic)
+	return req
+}
+
+// readToEnd reads everything that was committed when it was called.
+func (t *tail) readToEnd(ctx context.Context, take func([]*kgo.Record) error) error {
+	end := int64(-1)
+	for end < 0 || t.next < end {
+		got, err := t.fetch(ctx, 0)
+		if err != nil {
+			if err = t.recover(ctx, err); err != nil {
+				return err
+			}
+			continue
+		}
+		if end < 0 {
+			end = got.end
+		}
+		if err := take(got.records); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recover deals with answers that a moved leader, or a log that does not begin
+// at 0, explains; any other error is given back.
+func (t *tail) recover(ctx context.Context, err error) error {
+	if errors.Is(err, kerr.OffsetOutOfRange) {
+		return t.toStart(ctx)
+	}
+	if !kerr.IsRetriable(err) || !pause(ctx, settleWait) {
+		return err
+	}
+	located := t.locate(ctx)
+	if f := (*Fault)(nil); errors.As(located, &f) && f.Reason == state.TopicMissing {
+		return nil // a broker that lags behind; ErrLost follows if it is true
+	}
+	return located
+}
+
+// toStart moves to the first offset that the log retains: above 0 where the
+// topic had another cleanup policy once.
+func (t *tail) toStart(ctx context.Context) error {
+	const op, right = "find the start of " + TopicName, "Describe on topic " + TopicName
+	leader, _ := t.leaders.Leader(TopicName, 0)
+	p := kmsg.NewListOffsetsRequestTopicPartition()
+	p.Partition, p.Timestamp = 0, -2 // earliest
+	topic := kmsg.NewListOffsetsRequestTopic()
+	topic.Topic = TopicName
+	topic.Partitions = append(topic.Partitions, p)
+	req := kmsg.NewPtrListOffsetsRequest()
+	req.Topics = append(req.Topics, topic)
+	resp, err := req.RequestWith(ctx, t.cl.Broker(int(leader.Broker)))
+	if err != nil {
+		return classify(op, right, err)
+	}
+	for _, topic := range resp.Topics {
+		for _, p := range topic.Partitions {
+			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+				return classify(op, right, err)
+			}
+			t.next = p.Offset
+			return nil
+		}
+	}
+	return &Fault{Op: op, Reason: state.ControlUnwritable, Err: errors.New("the answer holds no partition")}
+}
