@@ -12,6 +12,7 @@
 //	L1  A leader is replaced only by one of an equal or higher leader epoch, so
 //	    that a stale broker's answer or an old hint cannot take a partition
 //	    back. A change of topic id resets all epochs of that topic.
-//	L2  Concurrent refreshes share one request; two requests are at least
-//	    MinInterval apart.
+//	L2  Refreshes asked for while one waits share its request. A request is
+//	    sent MinInterval after the end of the one before, or earlier only where
+//	    that one stays without an answer for two seconds.
 package leaders

@@ -21,6 +21,14 @@ const MinInterval = 50 * time.Millisecond
 // flightTimeout bounds one Metadata request with kgo's own retries.
 const flightTimeout = 15 * time.Second
 
+// patience is how long a refresh waits for the one before it. A request that
+// went to a broker that answers nothing takes up to flightTimeout; the next one
+// is likely to reach another broker and must not wait for that.
+const patience = 2 * time.Second
+
+// ErrClosed is returned by Refresh after Close.
+var ErrClosed = errors.New("leader map is closed")
+
 // topicsPerRequest bounds the size of one Metadata request.
 const topicsPerRequest = 1000
 
@@ -62,14 +70,17 @@ type Map struct {
 	brokers   []int32
 	topics    map[string]*Topic
 	names     map[[16]byte]string
-	next      *flight
+	next      *flight // collects topics, not yet sent
+	last      *flight // the one sent before next, or nil
 	lastEnd   time.Time
 }
 
+// A flight is one refresh, shared by all who asked before it was sent.
 type flight struct {
 	topics map[string]struct{}
+	after  *flight // sent before this one; nil for the first
 	done   chan struct{}
-	err    error
+	err    error // set before done is closed
 }
 
 // New returns an empty map that asks through cl, which stays the caller's.
@@ -159,15 +170,14 @@ func (m *Map) Refresh(ctx context.Context, topics ...string) error {
 	m.mu.Lock()
 	if m.closed {
 		m.mu.Unlock()
-		return errors.New("leader map is closed")
+		return ErrClosed
 	}
 	f := m.next
 	if f == nil {
-		f = &flight{topics: make(map[string]struct{}), done: make(chan struct{})}
-		m.next = f
-		wait := time.Until(m.lastEnd.Add(MinInterval))
+		f = &flight{topics: make(map[string]struct{}), after: m.last, done: make(chan struct{})}
+		m.next, m.last = f, f
 		m.wg.Add(1)
-		go m.fly(f, wait)
+		go m.fly(f)
 	}
 	for _, t := range topics {
 		f.topics[t] = struct{}{}
@@ -181,15 +191,10 @@ func (m *Map) Refresh(ctx context.Context, topics ...string) error {
 	}
 }
 
-func (m *Map) fly(f *flight, wait time.Duration) {
+func (m *Map) fly(f *flight) {
 	defer m.wg.Done()
 	defer close(f.done)
-	timer := time.NewTimer(max(0, wait))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-m.ctx.Done():
-	}
+	m.awaitTurn(f)
 	m.mu.Lock()
 	m.next = nil
 	names := make([]string, 0, len(f.topics))
@@ -211,6 +216,30 @@ func (m *Map) fly(f *flight, wait time.Duration) {
 	m.mu.Lock()
 	m.lastEnd = time.Now()
 	m.mu.Unlock()
+}
+
+// awaitTurn returns when the refresh before f ended and MinInterval has passed
+// since, or patience ran out (L2).
+func (m *Map) awaitTurn(f *flight) {
+	if f.after != nil {
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		select {
+		case <-f.after.done:
+		case <-timer.C:
+		case <-m.ctx.Done():
+		}
+		f.after = nil
+	}
+	m.mu.Lock()
+	wait := time.Until(m.lastEnd.Add(MinInterval))
+	m.mu.Unlock()
+	timer := time.NewTimer(max(0, wait))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-m.ctx.Done():
+	}
 }
 
 func (m *Map) ask(ctx context.Context, names []string) error {
@@ -254,6 +283,9 @@ func (m *Map) applyLocked(a *kmsg.MetadataResponseTopic) {
 			m.topics[name] = old
 		}
 		old.Err = err
+		if errors.Is(err, kerr.UnknownTopicOrPartition) && m.names[old.ID] == name {
+			delete(m.names, old.ID)
+		}
 		return
 	}
 	t := &Topic{Name: name, ID: a.TopicID, Internal: a.IsInternal,
@@ -267,7 +299,7 @@ func (m *Map) applyLocked(a *kmsg.MetadataResponseTopic) {
 			continue
 		}
 		l := Leader{Broker: p.Leader, Epoch: p.LeaderEpoch}
-		if kerr.ErrorForCode(p.ErrorCode) == kerr.LeaderNotAvailable {
+		if errors.Is(kerr.ErrorForCode(p.ErrorCode), kerr.LeaderNotAvailable) {
 			l.Broker = -1
 		}
 		if same && int(p.Partition) < len(old.Leaders) && old.Leaders[p.Partition].Epoch > l.Epoch {
