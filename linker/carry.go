@@ -1,0 +1,200 @@
+package linker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"klink/fetcher/batch"
+	"klink/fetcher/feed"
+	"klink/linker/appender"
+	"klink/linker/control"
+	"klink/linker/plan"
+	"klink/linker/state"
+)
+
+// freshness is how old the last error-free look at the target's end may be
+// while the broker may have forgotten this producer: the sequence then guards
+// nothing, and only the knowledge of the end does.
+const freshness = 100 * time.Millisecond
+
+// slow is how long an append may take before the rest of a chunk is given up
+// for others that wait for the fetch budget.
+const slow = time.Second
+
+// carry brings one chunk to the target. It returns nil when all of it that can
+// be decided is there.
+func (p *partition) carry(ctx, hard context.Context, c *feed.Chunk) *stop {
+	entries, err := plan.ReadEntries(c.Batches)
+	if err != nil {
+		return halt(state.Corrupt, "fetched at offset %d: %v", c.Next, err)
+	}
+	for raw := c.Batches; len(entries) > 0; {
+		step := plan.Next(p.next, entries, c.Aborted, p.limits)
+		switch step.Kind {
+		case plan.Drop:
+		case plan.Halt:
+			return &stop{event: state.Stopped, reason: step.Reason, detail: step.Detail}
+		default:
+			if s := p.write(ctx, hard, step, raw[:step.Entries]); s != nil {
+				return s
+			}
+		}
+		entries, raw = entries[step.Entries:], raw[step.Entries:]
+		if ctx.Err() != nil {
+			return reprobe("ended")
+		}
+	}
+	return nil
+}
+
+// write carries out one step that writes.
+func (p *partition) write(ctx, hard context.Context, step plan.Step, raw [][]byte) *stop {
+	if s := p.learnEpoch(ctx, step); s != nil {
+		return s
+	}
+	began := time.Now()
+	for len(raw) > 0 {
+		batches, taken, s := p.encode(step, raw)
+		if s != nil {
+			return s
+		}
+		for _, b := range batches {
+			if s := p.append(hard, b); s != nil {
+				return p.findGuilty(s, raw[:taken])
+			}
+		}
+		raw = raw[taken:]
+	}
+	if p.next != step.End {
+		return halt(state.Corrupt, "the batch at offset %d held records up to %d, its header said %d", step.Base, p.next-1, step.End-1)
+	}
+	if time.Since(began) > slow && p.memory.Contended() {
+		return reprobe("the target takes over %s an append while others wait for memory: read again later", slow)
+	}
+	return nil
+}
+
+// learnEpoch records a new source epoch before its first batch is sent (K3).
+func (p *partition) learnEpoch(ctx context.Context, step plan.Step) *stop {
+	if step.Epoch == p.lastEpoch && p.recorded {
+		return nil
+	}
+	if step.Epoch < p.lastEpoch {
+		return halt(state.Corrupt, "the batch at offset %d has leader epoch %d, below %d of the one before it", step.Base, step.Epoch, p.lastEpoch)
+	}
+	err := p.lineage.PutEpoch(ctx, control.EpochRecord{Link: p.link, Topic: p.src.Topic, SourceID: p.srcID,
+		Partition: p.src.Partition, Epoch: control.Epoch{Epoch: step.Epoch, First: step.Base}})
+	if err != nil {
+		return targetLost(state.ControlUnwritable, "record source epoch %d of offset %d: %v", step.Epoch, step.Base, err)
+	}
+	p.lastEpoch, p.recorded = step.Epoch, true
+	return nil
+}
+
+// encode makes the next batches of a step, not yet patched, and tells how many
+// of the raw ones they stand for.
+func (p *partition) encode(step plan.Step, raw [][]byte) (batches [][]byte, taken int, s *stop) {
+	switch {
+	case step.Kind == plan.Recode:
+		batches, s = p.recode(step, raw[0])
+		return batches, 1, s
+	case len(raw) == 1:
+		return raw, 1, nil
+	}
+	merged, n, err := batch.Merge(p.scratch[:0], raw, batch.MergeOptions{MaxBytes: p.limits.MaxBatchBytes})
+	switch {
+	case err == nil:
+		p.scratch = merged
+		return [][]byte{merged}, n, nil
+	case errors.Is(err, batch.ErrNotMergeable):
+		return raw[:1], 1, nil // goes by itself
+	}
+	return nil, 0, halt(state.Corrupt, "merge the batches at offsets %d to %d: %v", step.Base, step.End-1, err)
+}
+
+// recode writes one batch anew from the offset wanted on, in its own codec.
+func (p *partition) recode(step plan.Step, raw []byte) ([][]byte, *stop) {
+	h, err := batch.ParseHeader(raw)
+	if err != nil {
+		return nil, halt(state.Corrupt, "recode the batch at offset %d: %v", step.Base, err)
+	}
+	made, err := batch.Recode(raw, batch.RecodeOptions{Codec: h.Codec(), From: step.Base, MaxBytes: p.limits.MaxBatchBytes})
+	var big *batch.RecordTooLargeError
+	switch {
+	case errors.As(err, &big):
+		return nil, halt(state.TooLarge, "the record at offset %d needs a batch of %d bytes, the target topic allows %d", big.Offset, big.Bytes, big.MaxBytes)
+	case err != nil:
+		return nil, halt(state.Corrupt, "recode the batch at offsets %d to %d: %v", step.Base, step.End-1, err)
+	}
+	out := make([][]byte, len(made))
+	for i := range made {
+		out[i] = made[i].Bytes
+	}
+	return out, nil
+}
+
+// append sends one batch to where the log ends and checks where it landed.
+func (p *partition) append(ctx context.Context, b []byte) *stop {
+	h, err := batch.ParseHeader(b)
+	if err != nil {
+		return halt(state.Corrupt, "batch for offset %d: %v", p.next, err)
+	}
+	if err := batch.Patch(b, batch.Fields{Identity: p.identity, BaseSequence: p.seq}); err != nil {
+		return halt(state.Corrupt, "batch for offset %d: %v", p.next, err)
+	}
+	if s := p.lookWhileUnguarded(ctx); s != nil {
+		return s
+	}
+	began := time.Now()
+	r := p.target.Append(ctx, p.dst, b, p.next)
+	if r.Outcome != appender.Appended {
+		return onAppend(r, p.next, int64(h.Count))
+	}
+	p.next += int64(h.Count)
+	p.confirmed, p.confirmedAt = p.next, time.Now()
+	p.seq = appender.NextSequence(p.seq, h.Count)
+	p.lastTimestamp = h.MaxTimestamp
+	p.shown.sawTarget(feed.Unknown, p.next, p.confirmedAt)
+	if r.Retimed {
+		return halt(state.Diverged, "the target gave its own time to offsets %d to %d: its message.timestamp.type is LogAppendTime", p.next-int64(h.Count), p.next-1)
+	}
+	p.count.appended(p.src, int64(h.Count), int64(len(b)), p.confirmedAt.Sub(began))
+	return nil
+}
+
+// lookWhileUnguarded reads the target's end again where a broker that may have
+// forgotten this producer would take any sequence, and the last look is old.
+func (p *partition) lookWhileUnguarded(ctx context.Context) *stop {
+	now := time.Now()
+	if !p.unguarded(now) || now.Sub(p.confirmedAt) < freshness {
+		return nil
+	}
+	e := p.target.LogEnds(ctx, []appender.Target{p.dst})[p.dst]
+	switch {
+	case e.Err != nil && e.Reason != "":
+		return targetLost(e.Reason, "read the log end before an unguarded append at %d: %v", p.next, e.Err)
+	case e.Err != nil:
+		return reprobe("read the log end before an unguarded append at %d: %v", p.next, e.Err)
+	case e.End != p.next:
+		return reprobe("the target's log end is %d, expected %d", e.End, p.next)
+	}
+	p.confirmedAt = time.Now()
+	return nil
+}
+
+// findGuilty settles whose bytes a target called corrupt. The CRC was never
+// recomputed, only corrected for the patched fields, so a batch that fails its
+// check here was bad when it was fetched.
+func (p *partition) findGuilty(s *stop, raw [][]byte) *stop {
+	if s.event != state.Stopped || s.reason != state.Corrupt {
+		return s
+	}
+	for _, b := range raw {
+		if err := batch.CheckCRC(b); err != nil {
+			return halt(state.Corrupt, "the source served a batch whose check sum is wrong, for offset %d: %v", p.next, err)
+		}
+	}
+	return targetLost(state.Unreachable, "%s", fmt.Sprintf("a batch that is sound here arrived broken at the target: %s", s.detail))
+}

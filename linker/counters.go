@@ -1,0 +1,109 @@
+package linker
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"klink/fetcher/feed"
+	"klink/linker/state"
+)
+
+// counters are one link's instruments. Attribute sets are made once per
+// partition, since they are used for every batch.
+type counters struct {
+	link                    string
+	records, bytes, batches metric.Int64Counter
+	reprobes                metric.Int64Counter
+	stops                   metric.Int64Counter
+	append                  metric.Float64Histogram
+
+	mu   sync.Mutex // guards sets
+	sets map[feed.Partition]metric.MeasurementOption
+}
+
+// newCounters makes the instruments; report feeds the gauges at collection.
+func newCounters(m metric.Meter, link string, report func() state.Link) (*counters, error) {
+	c := &counters{link: link, sets: make(map[feed.Partition]metric.MeasurementOption)}
+	var errs [9]error
+	c.records, errs[0] = m.Int64Counter("klink.mirrored.records", metric.WithDescription("Records appended to the target"))
+	c.bytes, errs[1] = m.Int64Counter("klink.mirrored.bytes", metric.WithUnit("By"), metric.WithDescription("Bytes of record batches appended to the target"))
+	c.batches, errs[2] = m.Int64Counter("klink.mirrored.batches", metric.WithDescription("Record batches appended to the target"))
+	c.reprobes, errs[3] = m.Int64Counter("klink.reprobes", metric.WithDescription("Times a position was given up and read from the target again"))
+	c.stops, errs[4] = m.Int64Counter("klink.stops", metric.WithDescription("Halts and lost clusters by reason"))
+	c.append, errs[5] = m.Float64Histogram("klink.append.duration", metric.WithUnit("s"), metric.WithDescription("Time from handing a batch to the appender to its acknowledgement"))
+	lagRecords, err := m.Int64ObservableGauge("klink.lag.records", metric.WithDescription("Records between the target's end and the source's last stable offset"))
+	errs[6] = err
+	lagSeconds, err := m.Float64ObservableGauge("klink.lag", metric.WithUnit("s"), metric.WithDescription("Age of the oldest record known and not mirrored"))
+	errs[7] = err
+	states, err := m.Int64ObservableGauge("klink.partition.state", metric.WithDescription("1 for the state and reason a partition is in"))
+	errs[8] = err
+	for _, err := range errs {
+		if err != nil {
+			return nil, fmt.Errorf("make instruments of link %s: %w", link, err)
+		}
+	}
+	_, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		observe(o, report(), gauges{lagRecords, lagSeconds, states})
+		return nil
+	}, lagRecords, lagSeconds, states)
+	if err != nil {
+		return nil, fmt.Errorf("register gauges of link %s: %w", link, err)
+	}
+	return c, nil
+}
+
+type gauges struct {
+	lagRecords metric.Int64ObservableGauge
+	lagSeconds metric.Float64ObservableGauge
+	states     metric.Int64ObservableGauge
+}
+
+// observe shows a report as gauges. What is unknown is left out, never 0.
+func observe(o metric.Observer, l state.Link, g gauges) {
+	for _, t := range l.Topics {
+		for _, p := range t.Partitions {
+			base := []attribute.KeyValue{attribute.String("link", l.Name), attribute.String("topic", t.SourceTopic), attribute.Int("partition", int(p.Partition))}
+			at := metric.WithAttributes(base...)
+			if p.LagRecords != nil {
+				o.ObserveInt64(g.lagRecords, *p.LagRecords, at)
+			}
+			if p.LagSeconds != nil {
+				o.ObserveFloat64(g.lagSeconds, *p.LagSeconds, at)
+			}
+			o.ObserveInt64(g.states, 1, metric.WithAttributes(append(base,
+				attribute.String("state", string(p.State)), attribute.String("reason", p.Reason))...))
+		}
+	}
+}
+
+func (c *counters) set(p feed.Partition) metric.MeasurementOption {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, ok := c.sets[p]
+	if !ok {
+		s = metric.WithAttributeSet(attribute.NewSet(attribute.String("link", c.link),
+			attribute.String("topic", p.Topic), attribute.Int("partition", int(p.Partition))))
+		c.sets[p] = s
+	}
+	return s
+}
+
+func (c *counters) appended(p feed.Partition, records, bytes int64, took time.Duration) {
+	ctx, at := context.Background(), c.set(p)
+	c.records.Add(ctx, records, at)
+	c.bytes.Add(ctx, bytes, at)
+	c.batches.Add(ctx, 1, at)
+	c.append.Record(ctx, took.Seconds(), metric.WithAttributes(attribute.String("link", c.link)))
+}
+
+func (c *counters) reprobed(p feed.Partition) { c.reprobes.Add(context.Background(), 1, c.set(p)) }
+
+func (c *counters) stopped(p feed.Partition, r state.Reason) {
+	c.stops.Add(context.Background(), 1, metric.WithAttributes(attribute.String("link", c.link),
+		attribute.String("topic", p.Topic), attribute.Int("partition", int(p.Partition)), attribute.String("reason", string(r))))
+}

@@ -1,0 +1,25 @@
+// Package linker is the target side: one Link per configured link, one loop per
+// mirrored partition. A partition loop asks the target where its log ends, has
+// the source read from there, lets package plan decide, and has package
+// appender act. It declares the ports it needs (ports.go); cmd/app plugs in the
+// source side.
+//
+// What it promises: a record at source offset N is at target offset N (G1), no
+// record is lost or doubled through crashes and lost answers (G3), what would
+// break that halts the one partition with a reason (G4), and the position of a
+// mirror is the log end of the target partition and nothing else (G5).
+//
+// Invariants:
+//
+//	K1  One goroutine owns a partition's position and is the only one that
+//	    appends to it; at most one append of a partition is in flight.
+//	K2  A position is forgotten after every outcome other than "appended where
+//	    expected"; the next one comes from the target's true log end, and what
+//	    lies between the last confirmed end and the new one is compared with
+//	    the source before anything is appended.
+//	K3  A source leader epoch is acknowledged by the control topic before the
+//	    first batch of that epoch is sent.
+//	K4  A chunk's memory is given back on every path.
+//	K5  A worker never raises the producer epoch; a higher one at the target is
+//	    a fence and halts the partition.
+package linker

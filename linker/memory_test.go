@@ -1,0 +1,372 @@
+package linker
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"klink/fetcher/batch"
+	"klink/fetcher/feed"
+	"klink/linker/appender"
+	"klink/linker/control"
+	"klink/linker/state"
+)
+
+// memLog is one partition's log as a broker keeps it, in the plainest way: a
+// list of batches. It is the judge of the loops under test, so it knows the
+// broker's rules for sequences and nothing of the loops.
+type memLog struct {
+	mu       sync.Mutex // guards all below
+	id       feed.TopicID
+	start    int64
+	end      int64
+	batches  [][]byte // base offsets set
+	producer map[int64]memProducer
+	changed  chan struct{} // closed and renewed at every append
+}
+
+type memProducer struct {
+	epoch int16
+	last  int32
+	// the last five batches, for duplicates
+	recent []memAppend
+}
+
+type memAppend struct {
+	first, last int32
+	base        int64
+}
+
+func newMemLog(id byte) *memLog {
+	return &memLog{id: feed.TopicID{id}, producer: map[int64]memProducer{}, changed: make(chan struct{})}
+}
+
+var errOutOfOrder = errors.New("out of order sequence")
+
+// append takes a batch as a broker takes a Produce: where its log ends.
+func (l *memLog) append(b []byte) (base int64, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h, err := batch.ParseHeader(b)
+	if err != nil {
+		return -1, err
+	}
+	if err := batch.CheckCRC(b); err != nil {
+		return -1, err
+	}
+	last := appender.NextSequence(h.BaseSequence, h.Count-1)
+	if h.ProducerID >= 0 {
+		p, known := l.producer[h.ProducerID]
+		for _, r := range p.recent {
+			if r.first == h.BaseSequence && r.last == last {
+				return r.base, nil
+			}
+		}
+		if known && h.BaseSequence != appender.NextSequence(p.last, 1) {
+			return -1, errOutOfOrder
+		}
+		p.last = last
+		p.recent = append(p.recent, memAppend{h.BaseSequence, last, l.end})
+		if len(p.recent) > 5 {
+			p.recent = p.recent[1:]
+		}
+		l.producer[h.ProducerID] = p
+	}
+	return l.putLocked(b, h), nil
+}
+
+func (l *memLog) putLocked(b []byte, h batch.Header) int64 {
+	own := append([]byte(nil), b...)
+	binary.BigEndian.PutUint64(own, uint64(l.end))
+	base := l.end
+	l.batches = append(l.batches, own)
+	l.end += int64(h.Count)
+	close(l.changed)
+	l.changed = make(chan struct{})
+	return base
+}
+
+// write appends records as any producer would.
+func (l *memLog) write(recs []batch.Record, epoch int32, codec batch.Codec) {
+	made, err := batch.Encode(iterate(recs), batch.RecodeOptions{Codec: codec})
+	if err != nil {
+		panic(err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, m := range made {
+		binary.BigEndian.PutUint32(m.Bytes[12:], uint32(epoch))
+		h, err := batch.ParseHeader(m.Bytes)
+		if err != nil {
+			panic(err)
+		}
+		l.putLocked(m.Bytes, h)
+	}
+}
+
+func iterate(recs []batch.Record) iter.Seq2[batch.Record, error] {
+	return func(yield func(batch.Record, error) bool) {
+		for _, r := range recs {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// from returns copies of up to n batches from the one that holds an offset on.
+func (l *memLog) from(at int64, n int) (out [][]byte, end int64, changed <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, b := range l.batches {
+		h, _ := batch.ParseHeader(b)
+		if h.LastOffset() < at || len(out) == n {
+			continue
+		}
+		out = append(out, append([]byte(nil), b...))
+	}
+	return out, l.end, l.changed
+}
+
+// records reads the whole log into memory.
+func (l *memLog) records() (out []batch.Record) {
+	bs, _, _ := l.from(0, 1<<30)
+	for _, b := range bs {
+		for r, err := range batch.Records(b, batch.Limits{}) {
+			if err != nil {
+				panic(err)
+			}
+			out = append(out, r.Clone())
+		}
+	}
+	return out
+}
+
+// truncate cuts the tail, as an unclean election does.
+func (l *memLog) truncate(end int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.batches) > 0 {
+		h, _ := batch.ParseHeader(l.batches[len(l.batches)-1])
+		if h.LastOffset() < end {
+			break
+		}
+		l.batches = l.batches[:len(l.batches)-1]
+		l.end = h.BaseOffset
+	}
+	l.producer = map[int64]memProducer{}
+	for _, b := range l.batches {
+		h, _ := batch.ParseHeader(b)
+		if h.ProducerID >= 0 {
+			l.producer[h.ProducerID] = memProducer{last: appender.NextSequence(h.BaseSequence, h.Count-1)}
+		}
+	}
+}
+
+// memReader is the Reader over a memLog.
+type memReader struct{ log *memLog }
+
+func (r memReader) Bounds(_ context.Context, p feed.Partition, id feed.TopicID) (feed.Bounds, error) {
+	r.log.mu.Lock()
+	defer r.log.mu.Unlock()
+	if id != r.log.id {
+		return feed.Bounds{}, feed.NewFault(feed.Recreated, p, feed.Unknown, nil)
+	}
+	return feed.Bounds{ID: id, LogStart: r.log.start, LastStable: r.log.end, HighWatermark: r.log.end, LogEnd: r.log.end, SeenAt: time.Now()}, nil
+}
+
+func (r memReader) Read(_ context.Context, _ feed.Partition, _ feed.TopicID, from int64, _ int32) (*feed.Chunk, error) {
+	bs, end, _ := r.log.from(from, 3)
+	return &feed.Chunk{Next: from, Batches: bs, LastStable: end, HighWatermark: end}, nil
+}
+
+// memSource streams a memLog, cut into chunks at random.
+type memSource struct {
+	log  *memLog
+	rand *rand.Rand
+	mu   sync.Mutex // guards rand
+	wg   sync.WaitGroup
+	// fault is asked before every chunk.
+	fault func(p feed.Partition, next int64) *feed.Fault
+}
+
+func (s *memSource) dice(n int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rand.IntN(n)
+}
+
+func (s *memSource) Open(start feed.Start) feed.Stream {
+	events, done := make(chan feed.Event), make(chan struct{})
+	var once sync.Once
+	s.wg.Add(1)
+	go func() {
+		defer s.wg.Done()
+		defer close(events)
+		s.stream(start, events, done)
+	}()
+	return feed.Stream{Events: events, Close: func() { once.Do(func() { close(done) }) }}
+}
+
+func (s *memSource) stream(start feed.Start, events chan<- feed.Event, done <-chan struct{}) {
+	for next := start.Next; ; {
+		if s.fault != nil {
+			if f := s.fault(start.Partition, next); f != nil {
+				select {
+				case events <- feed.Event{Fault: f}:
+				case <-done:
+					return
+				}
+				if !f.Kind.Temporary() {
+					return
+				}
+			}
+		}
+		bs, end, changed := s.log.from(next, 1+s.dice(4))
+		c := &feed.Chunk{Next: next, Batches: bs, LogStart: 0, LastStable: end, HighWatermark: end, SeenAt: time.Now()}
+		if n := len(bs); n > 0 {
+			h, _ := batch.ParseHeader(bs[n-1])
+			next = h.NextOffset()
+		}
+		select {
+		case events <- feed.Event{Chunk: c}:
+		case <-done:
+			return
+		}
+		if len(bs) == 0 {
+			select {
+			case <-changed:
+			case <-time.After(500 * time.Millisecond):
+			case <-done:
+				return
+			}
+		}
+	}
+}
+
+// memTarget is the Target over a memLog. Its lose function decides per append
+// what goes wrong.
+type memTarget struct {
+	log *memLog
+	// lose is asked for every append; it may act on the log itself.
+	lose func() memLoss
+	// blind hides the producer state, as a missing right does.
+	blind bool
+
+	mu      sync.Mutex // guards appends
+	appends int
+}
+
+// memLoss is what becomes of one append.
+type memLoss int
+
+const (
+	deliver    memLoss = iota
+	loseReply          // appended, and the answer is lost
+	loseSend           // lost on the way
+	refuse             // the broker says not enough replicas
+	replyTwice         // appended twice by an old request: the second is a duplicate
+)
+
+func (t *memTarget) Append(_ context.Context, _ appender.Target, b []byte, expect int64) appender.Result {
+	t.mu.Lock()
+	t.appends++
+	t.mu.Unlock()
+	how := deliver
+	if t.lose != nil {
+		how = t.lose()
+	}
+	unknown := appender.Result{Outcome: appender.Unknown, Base: -1, Err: errors.New("connection lost")}
+	switch how {
+	case loseSend:
+		return unknown
+	case refuse:
+		return appender.Result{Outcome: appender.Refused, Base: -1, Reason: state.NotEnoughReplicas, Err: errors.New("not enough replicas")}
+	}
+	base, err := t.log.append(b)
+	switch {
+	case how == loseReply:
+		return unknown
+	case how == replyTwice && err == nil:
+		base, err = t.log.append(b)
+	}
+	switch {
+	case errors.Is(err, errOutOfOrder):
+		return appender.Result{Outcome: appender.OutOfOrder, Base: -1, Err: err}
+	case err != nil:
+		return appender.Result{Outcome: appender.Refused, Reason: state.Corrupt, Base: -1, Err: err}
+	case base > expect:
+		return appender.Result{Outcome: appender.Misplaced, Base: base}
+	case base < expect:
+		return appender.Result{Outcome: appender.Duplicate, Base: base}
+	}
+	return appender.Result{Outcome: appender.Appended, Base: base}
+}
+
+func (t *memTarget) LogEnds(_ context.Context, ts []appender.Target) map[appender.Target]appender.LogEnd {
+	_, end, _ := t.log.from(0, 0)
+	out := map[appender.Target]appender.LogEnd{}
+	for _, k := range ts {
+		out[k] = appender.LogEnd{End: end}
+	}
+	return out
+}
+
+func (t *memTarget) ProducerState(_ context.Context, _ appender.Target, id int64) (appender.ProducerState, error) {
+	if t.blind {
+		return appender.ProducerState{}, errors.New("no permission")
+	}
+	t.log.mu.Lock()
+	defer t.log.mu.Unlock()
+	p, ok := t.log.producer[id]
+	return appender.ProducerState{Known: ok, Epoch: p.epoch, LastSequence: p.last}, nil
+}
+
+// memLineage keeps epochs in memory and checks K3 by its own record.
+type memLineage struct {
+	mu     sync.Mutex // guards epochs
+	epochs []control.Epoch
+	fail   func() error
+}
+
+func (l *memLineage) Epochs(string, string, int32) []control.Epoch {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]control.Epoch(nil), l.epochs...)
+}
+
+func (l *memLineage) PutEpoch(_ context.Context, r control.EpochRecord) error {
+	if l.fail != nil {
+		if err := l.fail(); err != nil {
+			return err
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.epochs = append(l.epochs, r.Epoch)
+	return nil
+}
+
+type memMemory struct{}
+
+func (memMemory) Contended() bool { return false }
+
+// sameLogs compares two logs record by record, the dumb way.
+func sameLogs(src, dst []batch.Record) error {
+	if len(src) != len(dst) {
+		return fmt.Errorf("source has %d records, target %d", len(src), len(dst))
+	}
+	var a, b []byte
+	for i := range src {
+		a, b = batch.AppendCanonical(a[:0], src[i]), batch.AppendCanonical(b[:0], dst[i])
+		if string(a) != string(b) {
+			return fmt.Errorf("record %d differs: %+v and %+v", i, src[i], dst[i])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package linker
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"klink/fetcher/batch"
+	"klink/fetcher/feed"
+	"klink/linker/appender"
+	"klink/linker/plan"
+	"klink/linker/state"
+)
+
+// partition mirrors one partition. Its goroutine (run) owns every field that is
+// not in shown (K1).
+type partition struct {
+	link string
+	src  feed.Partition
+	// srcID and dst.ID pin the topics; another id is another topic.
+	srcID      feed.TopicID
+	dst        appender.Target
+	identity   batch.Identity
+	compaction plan.Compaction
+	limits     plan.Limits
+
+	source    Source
+	srcReader Reader
+	dstReader Reader
+	target    Target
+	lineage   Lineage
+	memory    Memory
+	log       *slog.Logger
+	count     *counters
+	guard     time.Duration // producer.id.expiration.ms of the target
+
+	// next is the offset the next append must get; confirmed the end of what
+	// was compared with the source or appended by this process, Unknown before.
+	next, confirmed int64
+	seq             int32
+	lastEpoch       int32
+	recorded        bool // the lineage of this partition has begun (K3)
+	lastTimestamp   int64
+	confirmedAt     time.Time
+	scratch         []byte
+
+	// moved wakes the loop: the target's log end is not where it should be.
+	moved chan int64
+	shown *shown
+}
+
+// run mirrors until ctx ends. What is in flight then is waited for as long as
+// hard lives, so that a stop leaves nothing in doubt.
+func (p *partition) run(ctx, hard context.Context) {
+	wait := newWaits()
+	for {
+		before := p.next
+		s := p.cycle(ctx, hard)
+		if ctx.Err() != nil {
+			return
+		}
+		if p.next != before {
+			wait.Reset()
+		}
+		p.settle(s)
+		pause := wait.NextBackOff()
+		if s.event == state.Stopped {
+			if !s.reason.Remote() {
+				p.release()
+				return
+			}
+			pause = haltRetry
+		}
+		if !sleep(ctx, pause) {
+			return
+		}
+	}
+}
+
+// newWaits returns the pauses between cycles.
+func newWaits() *backoff.ExponentialBackOff {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval = retryMin, retryMax
+	b.Reset()
+	return b
+}
+
+// sleep reports false when the loop is to end.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// cycle is one life of a position: found, used, and given up at the first
+// outcome that is not "appended where expected".
+func (p *partition) cycle(ctx, hard context.Context) *stop {
+	if s := p.probe(ctx); s != nil {
+		return s
+	}
+	stream := p.source.Open(feed.Start{Partition: p.src, ID: p.srcID, Next: p.next, LastEpoch: p.lastEpoch})
+	defer stream.Close()
+	for {
+		select {
+		case <-ctx.Done():
+			return reprobe("ended")
+		case end := <-p.moved:
+			if end != p.next {
+				return reprobe("idle: the target's log end is %d, expected %d", end, p.next)
+			}
+		case ev, ok := <-stream.Events:
+			if s := p.take(ctx, hard, ev, ok); s != nil {
+				return s
+			}
+		}
+	}
+}
+
+// take handles one event of the stream.
+func (p *partition) take(ctx, hard context.Context, ev feed.Event, ok bool) *stop {
+	switch {
+	case !ok:
+		return reprobe("the source stream ended")
+	case ev.Fault != nil:
+		s := onSource(ev.Fault)
+		if s.event == state.Stopped {
+			return s
+		}
+		p.settle(s) // the stream goes on trying
+		return nil
+	case ev.Chunk != nil:
+		defer ev.Chunk.Release() // K4
+		p.shown.sawSource(ev.Chunk.LogStart, ev.Chunk.LastStable, ev.Chunk.HighWatermark, ev.Chunk.SeenAt)
+		if s := p.carry(ctx, hard, ev.Chunk); s != nil {
+			return s
+		}
+		p.advance()
+	}
+	return nil
+}
+
+// settle brings a stop into the state and the log.
+func (p *partition) settle(s *stop) {
+	if s.event == "" {
+		p.count.reprobed(p.src)
+		p.log.Debug("look at the target again", "cause", s.detail)
+		return
+	}
+	if p.shown.move(s.event, s.reason, s.detail) {
+		p.count.stopped(p.src, s.reason)
+		a := s.reason.About()
+		level := slog.LevelWarn
+		if s.event == state.Stopped {
+			level = slog.LevelError
+		}
+		p.log.Log(context.Background(), level, "partition "+string(p.shown.position().State),
+			"reason", s.reason, "detail", s.detail, "hint", a.Hint)
+	}
+}
+
+// advance shows progress: something was appended, or nothing was left to do.
+func (p *partition) advance() {
+	if was, now, moved := p.shown.advance(p.next, p.unguarded(time.Now())); moved {
+		p.log.Info("partition "+string(now.State), "was", was.State, "target_end", p.next)
+	}
+}
+
+// release drops what a halted partition no longer needs.
+func (p *partition) release() { p.scratch = nil }

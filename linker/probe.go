@@ -1,0 +1,231 @@
+package linker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"klink/fetcher/batch"
+	"klink/fetcher/feed"
+	"klink/linker/appender"
+	"klink/linker/plan"
+	"klink/linker/state"
+)
+
+// tailBytes is how much of a target's log end is compared at each start. One
+// MiB is some twenty batches of common size, read in a few milliseconds, and
+// more than what one crash could have left in doubt: a batch in flight.
+const tailBytes = 1 << 20
+
+// probe finds the position anew (K2, G5): the target's true log end, the
+// source epoch below it, and the sequence the broker expects. What the target
+// holds beyond the last confirmed end is compared with the source first.
+func (p *partition) probe(ctx context.Context) *stop {
+	dst, s := p.bounds(ctx, p.dstReader, p.dstPartition(), feed.TopicID(p.dst.ID), onTarget)
+	if s != nil {
+		return s
+	}
+	p.shown.sawTarget(dst.LogStart, dst.LogEnd, dst.SeenAt)
+	src, s := p.bounds(ctx, p.srcReader, p.src, p.srcID, onSource)
+	if s != nil {
+		return s
+	}
+	p.shown.sawSource(src.LogStart, src.LastStable, src.HighWatermark, src.SeenAt)
+
+	tail, s := p.readTail(ctx, dst)
+	if s != nil {
+		return s
+	}
+	if s := cannotStart(src, dst, p.owns(tail), p.mirrored()); s != nil {
+		return s
+	}
+	if s := p.compareTail(ctx, src, dst, tail); s != nil {
+		return s
+	}
+	if s := p.findSequence(ctx, dst.LogEnd, tail); s != nil {
+		return s
+	}
+	if s := p.findEpoch(ctx, src, dst.LogEnd); s != nil {
+		return s
+	}
+	p.next, p.confirmed, p.confirmedAt = dst.LogEnd, dst.LogEnd, time.Now()
+	return nil
+}
+
+func (p *partition) dstPartition() feed.Partition {
+	return feed.Partition{Topic: p.dst.Topic, Partition: p.dst.Partition}
+}
+
+// bounds reads the ends of one log.
+func (p *partition) bounds(ctx context.Context, r Reader, of feed.Partition, id feed.TopicID, on func(*feed.Fault) *stop) (feed.Bounds, *stop) {
+	b, err := r.Bounds(ctx, of, id)
+	if err != nil {
+		return b, on(asFault(err, of))
+	}
+	return b, nil
+}
+
+// asFault gives every error of a Reader the shape its contract promises.
+func asFault(err error, p feed.Partition) *feed.Fault {
+	var f *feed.Fault
+	if errors.As(err, &f) {
+		return f
+	}
+	return feed.NewFault(feed.Unexpected, p, feed.Unknown, err)
+}
+
+// cannotStart holds what neither a comparison nor waiting can mend.
+// owned says whose the target's last batch is, mirrored whether this link ever
+// wrote there.
+func cannotStart(src, dst feed.Bounds, owned, mirrored bool) *stop {
+	empty := dst.LogEnd == 0
+	switch {
+	case empty && src.LogStart > 0:
+		return halt(state.Unfillable, "the source's log starts at %d and the target is empty", src.LogStart)
+	case !empty && dst.LogEnd < src.LogStart && (owned || mirrored):
+		return halt(state.RetentionOverrun, "the source deleted offsets %d to %d before they were mirrored", dst.LogEnd, src.LogStart-1)
+	case !empty && dst.LogEnd < src.LogStart:
+		return halt(state.TargetNotEmpty, "the target ends at %d, below the source's start %d, so nothing can be compared", dst.LogEnd, src.LogStart)
+	case !empty && dst.LogEnd > src.LogEnd && !owned && mirrored:
+		return halt(state.ForeignWrite, "the target ends at %d, beyond the source's end %d, and its last batch is not klink's", dst.LogEnd, src.LogEnd)
+	case !empty && dst.LogEnd > src.LogEnd && !owned:
+		return halt(state.Diverged, "the target ends at %d, beyond the source's end %d, and its last batch is not klink's", dst.LogEnd, src.LogEnd)
+	}
+	return nil
+}
+
+// readTail returns the header of the target's last batch; the zero header with
+// producer id -1 where the log is empty.
+func (p *partition) readTail(ctx context.Context, dst feed.Bounds) (batch.Header, *stop) {
+	none := batch.Header{ProducerID: -1, MaxTimestamp: -1}
+	if dst.LogEnd <= dst.LogStart {
+		return none, nil
+	}
+	if dst.HighWatermark < dst.LogEnd {
+		return none, targetLost(state.NotEnoughReplicas, "offsets %d to %d of the target are not on all replicas yet", dst.HighWatermark, dst.LogEnd-1)
+	}
+	c, err := p.dstReader.Read(ctx, p.dstPartition(), feed.TopicID(p.dst.ID), dst.LogEnd-1, tailBytes)
+	if err != nil {
+		return none, onTarget(asFault(err, p.dstPartition()))
+	}
+	defer c.Release()
+	for _, b := range c.Batches {
+		// A twin may have appended since: the tail is the batch that ends at the
+		// end read before, not the last one here.
+		base, last, err := extent(b)
+		if err != nil {
+			return none, halt(state.Corrupt, "the target's batch at offset %d: %v", base, err)
+		}
+		if last != dst.LogEnd-1 {
+			continue
+		}
+		h, err := batch.ParseHeader(b)
+		if err != nil {
+			return none, nil // of an old format, so not ours
+		}
+		p.lastTimestamp = h.MaxTimestamp
+		return h, nil
+	}
+	return none, reprobe("the target's last batch at offset %d could not be read yet", dst.LogEnd-1)
+}
+
+// owns tells whether a batch was written by this mirror.
+func (p *partition) owns(h batch.Header) bool { return h.ProducerID == p.identity.ProducerID }
+
+// mirrored tells whether this link ever wrote here: lineage is recorded ahead
+// of the first batch (K3).
+func (p *partition) mirrored() bool {
+	return len(p.lineage.Epochs(p.link, p.src.Topic, p.src.Partition)) > 0
+}
+
+// findSequence learns which sequence the broker expects at the log end. Where
+// the tail batch is ours it tells, and belongs to the end that was read with
+// it: should a twin of this process append meanwhile, our next batch is out of
+// order and nothing is misplaced. The broker's producer state has no such tie.
+// It could be of a later end, and then the next batch would be accepted behind
+// the twin's; so where it is needed, the end is read again after it.
+func (p *partition) findSequence(ctx context.Context, end int64, tail batch.Header) *stop {
+	epoch := p.identity.ProducerEpoch
+	if p.owns(tail) && tail.ProducerEpoch > epoch {
+		return halt(state.Fenced, "the target's last batch has producer epoch %d, above %d", tail.ProducerEpoch, epoch)
+	}
+	ps, err := p.target.ProducerState(ctx, p.dst, p.identity.ProducerID)
+	switch {
+	case err == nil && ps.Known && ps.Epoch > epoch:
+		return halt(state.Fenced, "the target knows this mirror at producer epoch %d, above %d", ps.Epoch, epoch)
+	case p.owns(tail):
+		p.seq = appender.NextSequence(tail.BaseSequence, tail.Count)
+		return nil
+	case err != nil:
+		p.log.Debug("producer state is not readable", "error", err)
+		fallthrough
+	case !ps.Known:
+		p.seq = 0
+		return nil
+	}
+	p.seq = appender.NextSequence(ps.LastSequence, 1)
+	if e := p.target.LogEnds(ctx, []appender.Target{p.dst})[p.dst]; e.Err != nil || e.End != end {
+		return reprobe("the target's log end moved from %d to %d (%v)", end, e.End, e.Err)
+	}
+	return nil
+}
+
+// findEpoch learns the source's leader epoch below the log end: from the
+// lineage record, else from the source's own batch there, which was compared
+// with the target's just before.
+func (p *partition) findEpoch(ctx context.Context, src feed.Bounds, end int64) *stop {
+	p.lastEpoch, p.recorded = feed.NoEpoch, p.mirrored()
+	if end == 0 {
+		return nil
+	}
+	for _, e := range p.lineage.Epochs(p.link, p.src.Topic, p.src.Partition) {
+		if e.First < end {
+			p.lastEpoch = max(p.lastEpoch, e.Epoch)
+		}
+	}
+	if p.lastEpoch != feed.NoEpoch || end-1 < src.LogStart {
+		return nil
+	}
+	c, err := p.srcReader.Read(ctx, p.src, p.srcID, end-1, tailBytes)
+	if err != nil {
+		return onSource(asFault(err, p.src))
+	}
+	defer c.Release()
+	if len(c.Batches) > 0 {
+		if h, err := batch.ParseHeader(c.Batches[0]); err == nil && h.BaseOffset < end {
+			p.lastEpoch = h.LeaderEpoch
+		}
+	}
+	return nil
+}
+
+// unguarded tells whether the broker may have forgotten this producer at any
+// moment: it reckons by record time (producer.id.expiration.ms), and looks
+// every ten minutes, so twenty are left as margin.
+func (p *partition) unguarded(now time.Time) bool {
+	if p.next == 0 || p.lastTimestamp < 0 {
+		return p.next > 0
+	}
+	return now.Sub(time.UnixMilli(p.lastTimestamp)) > p.guard-20*time.Minute
+}
+
+// compareTail compares what this process has not confirmed yet: at its first
+// look the last tailBytes, or the whole log where the tail is not klink's; later
+// what came beyond the last confirmed end.
+func (p *partition) compareTail(ctx context.Context, src, dst feed.Bounds, tail batch.Header) *stop {
+	r := plan.Common(plan.Range{From: src.LogStart, End: src.LastStable}, plan.Range{From: dst.LogStart, End: dst.LogEnd})
+	switch {
+	case p.confirmed != feed.Unknown:
+		r.From = max(r.From, min(p.confirmed, r.End))
+	case p.owns(tail):
+		from, s := p.tailStart(ctx, r, tail)
+		if s != nil {
+			return s
+		}
+		r.From = from
+	}
+	if dst.LogEnd > src.LogEnd && p.confirmed != feed.Unknown && !p.owns(tail) {
+		return halt(state.ForeignWrite, "offsets %d to %d were written by someone else", max(r.End, p.confirmed), dst.LogEnd-1)
+	}
+	return p.compare(ctx, r)
+}

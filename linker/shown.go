@@ -1,0 +1,156 @@
+package linker
+
+import (
+	"sync"
+	"time"
+
+	"klink/fetcher/feed"
+	"klink/linker/state"
+)
+
+// behindFor is how long an ACTIVE partition may lag before it is called
+// CATCHING_UP again: a busy topic is always a few records behind.
+const behindFor = 10 * time.Second
+
+// shown is what others may see of a partition. Readers get copies.
+type shown struct {
+	mu        sync.Mutex // guards all below
+	pos       state.Position
+	srcStart  int64
+	srcEnd    int64
+	srcHW     int64
+	dstStart  int64
+	dstEnd    int64
+	lag       state.Lag
+	unguarded bool
+	asOf      time.Time
+	lastMove  time.Time
+	partition int32
+	mode      string
+	worker    string
+}
+
+func newShown(partition int32, worker string) *shown {
+	return &shown{pos: state.Position{State: state.Pending}, srcStart: feed.Unknown, srcEnd: feed.Unknown, srcHW: feed.Unknown,
+		dstStart: feed.Unknown, dstEnd: feed.Unknown, partition: partition, mode: modeMirror, worker: worker}
+}
+
+// modeMirror is the name of the mode that keeps offsets.
+const modeMirror = "mirror"
+
+// sawSource notes the source's ends; Unknown changes nothing.
+func (s *shown) sawSource(start, stable, high int64, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if start != feed.Unknown {
+		s.srcStart = start
+	}
+	if stable != feed.Unknown {
+		s.srcEnd = stable
+		s.lag.Saw(stable, at)
+	}
+	if high != feed.Unknown {
+		s.srcHW = high
+	}
+	s.asOf = at
+}
+
+// sawTarget notes the target's ends; Unknown changes nothing.
+func (s *shown) sawTarget(start, end int64, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if start != feed.Unknown {
+		s.dstStart = start
+	}
+	if end != feed.Unknown {
+		s.dstEnd = end
+		s.lag.Mirrored(end, at)
+	}
+}
+
+// position returns where the partition stands.
+func (s *shown) position() state.Position {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pos
+}
+
+// move applies an event; it reports whether anything a person sees changed.
+func (s *shown) move(e state.Event, r state.Reason, detail string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.moveLocked(e, r, detail)
+}
+
+func (s *shown) moveLocked(e state.Event, r state.Reason, detail string) bool {
+	was := s.pos
+	next, err := was.Next(e, r, detail)
+	if err != nil {
+		return false // S1: not a move from here, e.g. a remote trouble met while a halt is tried again
+	}
+	s.pos = next
+	changed := next.State != was.State || next.Reason != was.Reason
+	if changed {
+		s.lastMove = time.Now()
+	}
+	return changed
+}
+
+// advance shows progress at the target's end next: back from trouble where
+// there was some, then caught up or behind.
+func (s *shown) advance(next int64, unguarded bool) (was, now state.Position, moved bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was = s.pos
+	s.unguarded = unguarded
+	s.dstEnd = next
+	s.lag.Mirrored(next, time.Now())
+	if s.pos.State == state.Halted {
+		s.moveLocked(state.Retried, "", "")
+	}
+	switch s.pos.State {
+	case state.Pending, state.TargetUnavailable:
+		s.moveLocked(state.Started, "", "")
+	}
+	records, _ := s.lag.Records()
+	seconds, _ := s.lag.Seconds(time.Now())
+	switch {
+	case records == 0:
+		s.moveLocked(state.CaughtUp, "", "")
+	case s.pos.State != state.Active || seconds > behindFor.Seconds():
+		s.moveLocked(state.FellBehind, "", "")
+	}
+	return was, s.pos, s.pos.State != was.State
+}
+
+// report returns the partition's part of a status report.
+func (s *shown) report(now time.Time) state.Partition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := state.Partition{
+		Partition: s.partition, Mode: s.mode, State: s.pos.State, Reason: string(s.pos.Reason), Detail: s.pos.Detail,
+		SourceStart: known(s.srcStart), SourceEnd: known(s.srcEnd), SourceHighWatermark: known(s.srcHW),
+		TargetStart: known(s.dstStart), TargetEnd: known(s.dstEnd),
+		Flags: []string{}, Worker: s.worker, AsOf: s.asOf,
+	}
+	if s.pos.Reason != "" {
+		p.Hint = s.pos.Reason.About().Hint
+	}
+	if n, ok := s.lag.Records(); ok && s.dstEnd != feed.Unknown {
+		p.LagRecords = &n
+	}
+	if sec, ok := s.lag.Seconds(now); ok && s.dstEnd != feed.Unknown {
+		p.LagSeconds = &sec
+	}
+	if s.unguarded {
+		p.Flags = append(p.Flags, "UNGUARDED")
+	}
+	return p
+}
+
+func known(offset int64) *int64 {
+	if offset == feed.Unknown {
+		return nil
+	}
+	return &offset
+}

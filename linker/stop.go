@@ -1,0 +1,118 @@
+package linker
+
+import (
+	"fmt"
+	"time"
+
+	"klink/fetcher/feed"
+	"klink/linker/appender"
+	"klink/linker/state"
+)
+
+// stop is why a partition's cycle ended: an event for its state, or (event
+// empty) a mere wish to look at the target again.
+type stop struct {
+	event  state.Event
+	reason state.Reason
+	detail string
+}
+
+// Error makes a stop usable where an error is.
+func (s *stop) Error() string { return fmt.Sprintf("%s %s: %s", s.event, s.reason, s.detail) }
+
+func halt(r state.Reason, format string, args ...any) *stop {
+	return &stop{event: state.Stopped, reason: r, detail: fmt.Sprintf(format, args...)}
+}
+
+func targetLost(r state.Reason, format string, args ...any) *stop {
+	return &stop{event: state.TargetLost, reason: r, detail: fmt.Sprintf(format, args...)}
+}
+
+// reprobe is the answer to every doubt (K2).
+func reprobe(format string, args ...any) *stop {
+	return &stop{detail: fmt.Sprintf(format, args...)}
+}
+
+// sourceReasons maps the kinds of faults on the source. Kinds that are not
+// temporary halt.
+var sourceReasons = map[feed.Kind]state.Reason{
+	feed.Unreachable: state.Unreachable, feed.Authentication: state.Authentication,
+	feed.Unauthorized: state.NoPermission, feed.Storage: state.StorageError, feed.NoLeader: state.NoLeader,
+	feed.Gone: state.SourceDeleted, feed.Recreated: state.SourceRecreated, feed.Overrun: state.RetentionOverrun,
+	feed.Diverged: state.Diverged, feed.Corrupt: state.Corrupt, feed.Unexpected: state.Corrupt,
+}
+
+// targetReasons maps the same kinds met while reading the target.
+var targetReasons = map[feed.Kind]state.Reason{
+	feed.Unreachable: state.Unreachable, feed.Authentication: state.Authentication,
+	feed.Unauthorized: state.NoPermission, feed.Storage: state.StorageError, feed.NoLeader: state.NoLeader,
+	feed.Gone: state.TargetRecreated, feed.Recreated: state.TargetRecreated, feed.Overrun: state.TargetRecreated,
+	feed.Diverged: state.TargetRecreated, feed.Corrupt: state.Corrupt, feed.Unexpected: state.Unreachable,
+}
+
+// onSource turns a fault of the source into a stop.
+func onSource(f *feed.Fault) *stop {
+	r, ok := sourceReasons[f.Kind]
+	if !ok {
+		r = state.Corrupt
+	}
+	s := &stop{event: state.Stopped, reason: r, detail: f.Error()}
+	if f.Kind.Temporary() {
+		s.event = state.SourceLost
+	}
+	return s
+}
+
+// onTarget turns a fault met while reading the target into a stop.
+func onTarget(f *feed.Fault) *stop {
+	r, ok := targetReasons[f.Kind]
+	if !ok {
+		r = state.Unreachable
+	}
+	s := &stop{event: state.Stopped, reason: r, detail: "target " + f.Error()}
+	if f.Kind.Temporary() || f.Kind == feed.Unexpected {
+		s.event = state.TargetLost
+	}
+	return s
+}
+
+// onAppend turns every outcome but Appended into a stop. count is the number
+// of records of the batch that was to stand at expect.
+func onAppend(r appender.Result, expect, count int64) *stop {
+	switch r.Outcome {
+	case appender.Misplaced:
+		return halt(state.ForeignWrite, "offsets %d to %d were written by someone else; klink's records of offset %d to %d stand behind them, at %d to %d",
+			expect, r.Base-1, expect, expect+count-1, r.Base, r.Base+count-1)
+	case appender.Fenced:
+		return halt(state.Fenced, "the target refused offset %d: %v", expect, r.Err)
+	case appender.Refused:
+		return onRefusal(r, expect)
+	case appender.Duplicate:
+		return reprobe("the target answered offset %d for the batch of offset %d: it had been written before", r.Base, expect)
+	case appender.NotSent:
+		return targetLost(r.Reason, "append at offset %d not sent: %v", expect, r.Err)
+	default:
+		return reprobe("append at offset %d: %s: %v", expect, r.Outcome, r.Err)
+	}
+}
+
+// onRefusal handles what was certainly not written. TARGET_RECREATED is only a
+// suspicion until a probe has read the topic's id again.
+func onRefusal(r appender.Result, expect int64) *stop {
+	switch {
+	case r.Reason == "" || r.Reason == state.TargetRecreated:
+		return reprobe("append at offset %d refused: %v", expect, r.Err)
+	case r.Reason == state.NoPermission || r.Reason == state.TooLarge || !r.Reason.Remote():
+		return halt(r.Reason, "append at offset %d refused: %v", expect, r.Err)
+	default:
+		return targetLost(r.Reason, "append at offset %d refused: %v", expect, r.Err)
+	}
+}
+
+// Waits between attempts. A doubt is settled at once the first time, since most
+// end with one look; remote trouble is looked at again soon and then less often.
+const (
+	retryMin  = 50 * time.Millisecond
+	retryMax  = 5 * time.Second
+	haltRetry = 5 * time.Second
+)
