@@ -1,14 +1,11 @@
 package install
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 )
 
 func TestJavaRelease(t *testing.T) {
@@ -99,33 +96,6 @@ func TestWithoutJavaTheErrorSaysWhatToInstall(t *testing.T) {
 	_, err := Kafka(t.Context(), "4.3.1")
 	if !errors.Is(err, ErrNoJava) || !strings.Contains(err.Error(), "openjdk-17") {
 		t.Errorf("got %v, want ErrNoJava with advice", err)
-	}
-}
-
-func TestTheLockIsHeldByOneAtATime(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lock")
-	unlock, err := lockFile(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	expired, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	if _, err := lockFile(expired, path); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a second lock gave %v, want a deadline", err)
-	}
-	var wait sync.WaitGroup
-	got := make(chan error, 1)
-	wait.Go(func() {
-		second, err := lockFile(t.Context(), path)
-		if err == nil {
-			second()
-		}
-		got <- err
-	})
-	unlock()
-	wait.Wait()
-	if err := <-got; err != nil {
-		t.Errorf("the lock was not handed on: %v", err)
 	}
 }
 

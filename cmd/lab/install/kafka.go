@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"klink/cmd/lab/filelock"
 )
 
 // Versions that the tests run on: Newest everywhere, Oldest for a named subset.
@@ -93,7 +95,7 @@ func (d *Distribution) install(ctx context.Context, root string) error {
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return err
 	}
-	unlock, err := lockFile(ctx, filepath.Join(root, ".kafka-"+d.Version+".lock"))
+	unlock, err := filelock.Lock(ctx, filepath.Join(root, ".kafka-"+d.Version+".lock"))
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,108 @@
+package lab
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Listener names. Brokers speak to each other, and the lab speaks to them, on
+// listeners of their own, so that a fault on a proxy meets clients only.
+const (
+	clientListener     = "CLIENT"
+	internalListener   = "INTERNAL"
+	controllerListener = "CONTROLLER"
+)
+
+// properties are those of one broker, before the caller's own.
+func (b *Broker) properties() map[string]string {
+	k := b.cluster
+	replicas := strconv.Itoa(min(3, len(k.brokers)))
+	inSync := strconv.Itoa(min(2, len(k.brokers)))
+	p := map[string]string{
+		"process.roles":              "broker,controller",
+		"node.id":                    strconv.Itoa(int(b.id)),
+		"controller.quorum.voters":   k.voters(),
+		"controller.listener.names":  controllerListener,
+		"inter.broker.listener.name": internalListener,
+		"listeners": fmt.Sprintf("%s://%s,%s://%s,%s://%s", clientListener, localAddr(b.clientPort),
+			internalListener, localAddr(b.internalPort), controllerListener, localAddr(b.controllerPort)),
+		"advertised.listeners": fmt.Sprintf("%s://%s,%s://%s", clientListener, b.Addr(),
+			internalListener, localAddr(b.internalPort)),
+		"listener.security.protocol.map": fmt.Sprintf("%s:%s,%s:PLAINTEXT,%s:PLAINTEXT",
+			clientListener, k.opts.Security, internalListener, controllerListener),
+		"log.dirs": b.dataDir(),
+
+		"offsets.topic.replication.factor":                 replicas,
+		"transaction.state.log.replication.factor":         replicas,
+		"transaction.state.log.min.isr":                    inSync,
+		"share.coordinator.state.topic.replication.factor": replicas,
+		"share.coordinator.state.topic.min.isr":            inSync,
+		// Few partitions, so that a first consumer need not wait for fifty logs.
+		"offsets.topic.num.partitions":                 "4",
+		"transaction.state.log.num.partitions":         "4",
+		"share.coordinator.state.topic.num.partitions": "4",
+		"group.initial.rebalance.delay.ms":             "0",
+		"auto.create.topics.enable":                    "false",
+		// A killed broker's partitions get a new leader after 4 s instead of 9.
+		"broker.session.timeout.ms":    "4000",
+		"broker.heartbeat.interval.ms": "500",
+		// The cleaner takes 128 MiB of heap otherwise.
+		"log.cleaner.dedupe.buffer.size": "8388608",
+		"num.network.threads":            "2",
+		"num.io.threads":                 "4",
+	}
+	maps.Copy(p, k.securityProperties())
+	maps.Copy(p, k.opts.Props)
+	return p
+}
+
+// voters names every node's controller listener, as id@host:port.
+func (k *Kafka) voters() string {
+	var voters []string
+	for _, b := range k.brokers {
+		voters = append(voters, fmt.Sprintf("%d@%s", b.id, localAddr(b.controllerPort)))
+	}
+	return strings.Join(voters, ",")
+}
+
+// format prepares the broker's folder as Kafka's storage tool does: its identity
+// and the first metadata snapshot.
+func (b *Broker) format() error {
+	if err := os.MkdirAll(b.dataDir(), 0o755); err != nil {
+		return err
+	}
+	snapshot, err := os.ReadFile(b.cluster.dist.BootstrapCheckpoint())
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(b.dataDir(), "bootstrap.checkpoint"), snapshot, 0o644); err != nil {
+		return err
+	}
+	meta := map[string]string{
+		"version":      "1",
+		"node.id":      strconv.Itoa(int(b.id)),
+		"cluster.id":   b.cluster.clusterID,
+		"directory.id": randomID(),
+	}
+	if err := writeProperties(filepath.Join(b.dataDir(), "meta.properties"), meta); err != nil {
+		return err
+	}
+	return writeProperties(b.configPath(), b.properties())
+}
+
+func (b *Broker) dataDir() string    { return filepath.Join(b.dir, "data") }
+func (b *Broker) configPath() string { return filepath.Join(b.dir, "server.properties") }
+
+// writeProperties writes a Java properties file, keys in order.
+func writeProperties(path string, p map[string]string) error {
+	var text strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(p)) {
+		fmt.Fprintf(&text, "%s=%s\n", key, strings.ReplaceAll(p[key], "\n", `\n`))
+	}
+	return os.WriteFile(path, []byte(text.String()), 0o600)
+}
