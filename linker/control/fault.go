@@ -1,17 +1,15 @@
 package control
 
 import (
-	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 
-	"github.com/twmb/franz-go/pkg/kerr"
-
+	"klink/linker/remote"
 	"klink/linker/state"
 )
+
+// Fault is what stands between klink and its control topic; see remote.Fault.
+type Fault = remote.Fault
 
 // Errors that callers branch on.
 var (
@@ -56,85 +54,13 @@ func (e *OwnedError) Error() string {
 // Is makes errors.Is(err, ErrOwned) true.
 func (e *OwnedError) Is(target error) bool { return target == ErrOwned }
 
-// Fault is what stands between klink and its control topic, in the words of the
-// state table. All are remote: trying again later is right.
-type Fault struct {
-	Op     string
-	Reason state.Reason
-	// Right is the missing right for NO_PERMISSION, as "Operation on resource".
-	Right string
-	Err   error
-}
-
-// Error says what was tried and what stood in the way.
-func (f *Fault) Error() string {
-	if f.Right != "" {
-		return fmt.Sprintf("%s: missing right: %s: %v", f.Op, f.Right, f.Err)
-	}
-	return fmt.Sprintf("%s: %v", f.Op, f.Err)
-}
-
-// Unwrap returns the underlying error.
-func (f *Fault) Unwrap() error { return f.Err }
-
-// classify turns what the client returned into a Fault. right is the right that
-// op needs; a stop of the caller stays what it is.
+// classify is remote.Classify, but what a broker answered about the request
+// itself concerns the control topic here and no topic of a user.
 func classify(op, right string, err error) error {
-	if err == nil || errors.Is(err, context.Canceled) {
-		return err
+	err = remote.Classify(op, right, err)
+	var f *Fault
+	if errors.As(err, &f) && f.Reason == state.TopicRefused {
+		f.Reason = state.ControlUnwritable
 	}
-	var own *Fault
-	if errors.As(err, &own) {
-		return err
-	}
-	f := &Fault{Op: op, Reason: reasonOf(err), Err: err}
-	if f.Reason == state.NoPermission {
-		f.Right = right
-	}
-	return f
-}
-
-func reasonOf(err error) state.Reason {
-	for _, c := range []struct {
-		err    error
-		reason state.Reason
-	}{
-		{kerr.TopicAuthorizationFailed, state.NoPermission},
-		{kerr.ClusterAuthorizationFailed, state.NoPermission},
-		{kerr.SaslAuthenticationFailed, state.Authentication},
-		{kerr.UnsupportedSaslMechanism, state.Authentication},
-		{kerr.IllegalSaslState, state.Authentication},
-		{kerr.KafkaStorageError, state.StorageError},
-		{kerr.NotEnoughReplicas, state.NotEnoughReplicas},
-		// The record is in the leader's log; by C2 writing it again is fine.
-		{kerr.NotEnoughReplicasAfterAppend, state.NotEnoughReplicas},
-		{kerr.LeaderNotAvailable, state.NoLeader},
-		{kerr.NotLeaderForPartition, state.NoLeader},
-		{kerr.InvalidReplicationFactor, state.TooFewBrokers},
-		{kerr.UnknownTopicOrPartition, state.TopicMissing},
-		{kerr.UnknownTopicID, state.TopicMissing},
-		{kerr.PolicyViolation, state.TopicRefused},
-		{kerr.InvalidConfig, state.TopicRefused},
-	} {
-		if errors.Is(err, c.err) {
-			return c.reason
-		}
-	}
-	var (
-		cert    *tls.CertificateVerificationError
-		alert   tls.AlertError
-		record  tls.RecordHeaderError
-		broker  *kerr.Error
-		network net.Error
-	)
-	switch {
-	case errors.As(err, &cert), errors.As(err, &alert), errors.As(err, &record):
-		return state.Authentication
-	case errors.As(err, &broker):
-		return state.ControlUnwritable
-	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return state.Unreachable
-	default:
-		return state.ControlUnwritable
-	}
+	return err
 }

@@ -2,12 +2,10 @@ package control
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -224,7 +222,7 @@ func TestPreparedTopic(t *testing.T) {
 		"as it should be":     {1, "compact", ""},
 		"policy is corrected": {1, "delete", ""},
 		"deletes beside":      {1, "compact,delete", ""},
-		"too many partitions": {3, "compact", state.TopicRefused},
+		"too many partitions": {3, "compact", state.ControlUnwritable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cl := newCluster(t)
@@ -540,33 +538,6 @@ func wantRight(t testing.TB, what string, err error, right string) {
 	case right == "":
 	case !errors.As(err, &f) || f.Reason != state.NoPermission || f.Right != right || !strings.Contains(err.Error(), right):
 		t.Errorf("%s: got %v, want the right %q", what, err, right)
-	}
-}
-
-func TestReasons(t *testing.T) {
-	for name, c := range map[string]struct {
-		err  error
-		want state.Reason
-	}{
-		"wrong password":     {fmt.Errorf("dial: %w", kerr.SaslAuthenticationFailed), state.Authentication},
-		"unknown authority":  {&tls.CertificateVerificationError{Err: errors.New("x")}, state.Authentication},
-		"plain text port":    {tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, state.Authentication},
-		"connection refused": {&net.OpError{Op: "dial", Err: errors.New("refused")}, state.Unreachable},
-		"cut":                {io.ErrUnexpectedEOF, state.Unreachable},
-		"no answer in time":  {context.DeadlineExceeded, state.Unreachable},
-		"disk":               {kerr.KafkaStorageError, state.StorageError},
-		"an error of Kafka":  {kerr.InvalidRequest, state.ControlUnwritable},
-		"unforeseen":         {errors.New("x"), state.ControlUnwritable},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var f *Fault
-			if err := classify("do it", "Right", c.err); !errors.As(err, &f) || f.Reason != c.want || !errors.Is(err, c.err) {
-				t.Errorf("got %#v", err)
-			}
-		})
-	}
-	if err := classify("do it", "", context.Canceled); err != context.Canceled {
-		t.Errorf("a stop became %v", err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"klink/linker/remote"
 	"klink/linker/state"
 )
 
@@ -109,7 +110,7 @@ func (a *topicAdmin) createWith(ctx context.Context, replicas int16, configs [][
 	}
 	for _, t := range resp.Topics {
 		if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
-			return withMessage(err, t.ErrorMessage)
+			return remote.WithMessage(err, t.ErrorMessage)
 		}
 	}
 	return nil
@@ -119,7 +120,7 @@ func (a *topicAdmin) createWith(ctx context.Context, replicas int16, configs [][
 // may not create topics. Another cleanup policy would delete state with age.
 func (a *topicAdmin) check(ctx context.Context) error {
 	if n := a.tail.partitions; n != 1 {
-		return &Fault{Op: "check " + TopicName, Reason: state.TopicRefused,
+		return &Fault{Op: "check " + TopicName, Reason: state.ControlUnwritable,
 			Err: fmt.Errorf("it has %d partitions and needs exactly 1", n)}
 	}
 	policy, err := a.policy(ctx)
@@ -133,7 +134,7 @@ func (a *topicAdmin) check(ctx context.Context) error {
 		return nil
 	}
 	if err := a.setPolicy(ctx); err != nil {
-		return &Fault{Op: "check " + TopicName, Reason: state.TopicRefused,
+		return &Fault{Op: "check " + TopicName, Reason: state.ControlUnwritable,
 			Err: fmt.Errorf("its cleanup.policy is %q and needs to be compact; setting it: %w", policy, err)}
 	}
 	return nil
@@ -151,7 +152,7 @@ func (a *topicAdmin) policy(ctx context.Context) (string, error) {
 	}
 	for _, r := range resp.Resources {
 		if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
-			return "", withMessage(err, r.ErrorMessage)
+			return "", remote.WithMessage(err, r.ErrorMessage)
 		}
 		for _, c := range r.Configs {
 			if c.Name == "cleanup.policy" && c.Value != nil {
@@ -176,18 +177,10 @@ func (a *topicAdmin) setPolicy(ctx context.Context) error {
 	}
 	for _, r := range resp.Resources {
 		if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
-			return withMessage(err, r.ErrorMessage)
+			return remote.WithMessage(err, r.ErrorMessage)
 		}
 	}
 	return nil
-}
-
-// withMessage keeps the broker's own words beside its error code.
-func withMessage(err error, msg *string) error {
-	if msg == nil || *msg == "" {
-		return err
-	}
-	return fmt.Errorf("%w: %s", err, *msg)
 }
 
 // pause waits for d and reports whether ctx is still alive.
