@@ -1,0 +1,65 @@
+package kafka
+
+import (
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"klink/cmd/config"
+)
+
+// role is the job of a client. Its name ends the client id, <link>-<role>,
+// which is what brokers log and what quotas can be set on.
+type role string
+
+const (
+	roleFetch       role = "fetch"
+	roleSourceAdmin role = "source-admin"
+	roleProduce     role = "produce"
+	roleSlow        role = "produce-slow"
+	roleTargetAdmin role = "target-admin"
+	roleControl     role = "control"
+	rolePing        role = "ping"
+)
+
+const (
+	// dialTimeout bounds connecting and the TLS handshake together.
+	dialTimeout = 5 * time.Second
+	// probeTimeout bounds finding out whether a port speaks TLS; a listener that
+	// does answers within a round trip or two.
+	probeTimeout = 2 * time.Second
+	// requestOverhead is what an answer may take beyond the time the request
+	// itself asks the broker to wait.
+	requestOverhead = 10 * time.Second
+	// connIdle is below the brokers' connections.max.idle.ms (10 minutes), so that
+	// klink and not the broker closes an idle connection, and well above kgo's 30 s,
+	// so that a quiet mirror need not log in again for each record.
+	connIdle = 5 * time.Minute
+	// maxAnswerBytes bounds the answers to all but Fetch; the metadata of 10,000
+	// partitions is about 1 MiB. It must not be below kgo's default FetchMaxBytes.
+	maxAnswerBytes = 64 << 20
+	// leastFetchAnswerBytes is what a Fetch may always answer: its first batch comes
+	// whole, however small the wanted size, and can be as large as the topic's
+	// max.message.bytes.
+	leastFetchAnswerBytes = 100 << 20
+	// mostFetchAnswerBytes stays below 0x15030000: the first bytes of a TLS alert,
+	// read as a length, must be refused and not allocated.
+	mostFetchAnswerBytes = 256 << 20
+)
+
+// options are those of the role alone.
+func (r role) options(fetchMemory config.Bytes) []kgo.Opt {
+	switch r {
+	case roleFetch:
+		size := min(max(2*fetchMemory, leastFetchAnswerBytes), mostFetchAnswerBytes)
+		return []kgo.Opt{kgo.BrokerMaxReadBytes(int32(size))}
+	case roleProduce, roleSlow:
+		return []kgo.Opt{kgo.BrokerMaxReadBytes(maxAnswerBytes), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.DisableIdempotentWrite()}
+	case roleControl:
+		return []kgo.Opt{kgo.BrokerMaxReadBytes(maxAnswerBytes), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0)}
+	case rolePing:
+		return []kgo.Opt{kgo.BrokerMaxReadBytes(maxAnswerBytes), kgo.RequestRetries(0)}
+	default:
+		return []kgo.Opt{kgo.BrokerMaxReadBytes(maxAnswerBytes)}
+	}
+}
