@@ -209,6 +209,27 @@ func TestAppendFollowsLeader(t *testing.T) {
 	})
 }
 
+// A leader that cannot be reached may be none any more: the next batch asks.
+func TestAppendAsksAfterFailedDial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigOptions{brokers: 2, topics: map[string]int32{"a": 1}})
+		defer r.stop()
+		p := r.target("a", 0)
+		r.refuse.Store(true)
+		wantOutcome(t, r.append(p, 0, 1, 0), NotSent, state.Unreachable)
+		r.refuse.Store(false)
+		to := 1 - r.cluster.LeaderFor("a", 0)
+		if err := r.cluster.MoveTopicPartition("a", 0, to); err != nil {
+			t.Fatal(err)
+		}
+		res := r.append(p, 0, 1, 0)
+		wantOutcome(t, res, Appended, "")
+		if res.Leader.Broker != to {
+			t.Fatalf("sent to %d", res.Leader.Broker)
+		}
+	})
+}
+
 func TestAppendRecreatedTopic(t *testing.T) {
 	recreate := func(t *testing.T, r *rig) {
 		t.Helper()

@@ -122,6 +122,7 @@ type part struct {
 	busy  bool
 	slow  bool // next batch goes to the slow lane
 	moved bool // ask for the leader before the next batch
+	cuts  int  // requests in a row that ended with the connection
 }
 
 // New returns an appender that sends nothing before Run.

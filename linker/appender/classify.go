@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"os"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -53,6 +54,8 @@ type verdict struct {
 	// slow: answers for this partition may keep others waiting, so its next
 	// batch goes to the slow lane.
 	slow bool
+	// cut: the connection ended before its time, perhaps for this very batch.
+	cut bool
 	// moved: the leader may be another one; ask before the next request.
 	moved bool
 	// right is the missing right, its topic still to be named.
@@ -151,11 +154,11 @@ func classify(err error, sent bool) verdict {
 	if !errors.As(err, &ke) {
 		// The connection ended, the deadline passed, or the answer could not be
 		// read: the broker may have the request.
-		class := "cut"
-		if errors.Is(err, context.DeadlineExceeded) {
-			class = "deadline"
+		v := verdict{outcome: Unknown, reason: state.Unreachable, class: "cut", cut: true, slow: true, moved: true}
+		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
+			v.class, v.cut = "deadline", false // a broker that hangs, not one that hangs up
 		}
-		return verdict{outcome: Unknown, reason: state.Unreachable, class: class, slow: true, moved: true}
+		return v
 	}
 	v, ok := appendVerdicts[ke]
 	if !ok {
@@ -224,7 +227,7 @@ func readVerdict(err error, right string) (reason state.Reason, missing string, 
 		return state.NoLeader, "", true // the leader is not ready to answer yet
 	case errors.Is(err, ErrUnsupported):
 		return "", "", false
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, os.ErrDeadlineExceeded):
 		return state.Unreachable, "", false // a second try would take as long
 	}
 	return dialReason(err), "", true

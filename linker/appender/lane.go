@@ -29,7 +29,6 @@ type laneOptions struct {
 	client  *kgo.Client
 	queue   *queue
 	timeout time.Duration // for the broker to get all acknowledgements
-	slow    bool
 }
 
 func newLane(a *Appender, b *broker, o laneOptions) *lane {
@@ -90,17 +89,11 @@ func (l *lane) carry(ctx context.Context) (throttle time.Duration) {
 
 	if err != nil {
 		sent := req.encoded.Load()
-		if sent && l.slow {
-			l.a.narrow(l.queue, len(l.items))
-		}
 		v := classify(err, sent)
 		for _, it := range l.items {
 			l.settle(ctx, it, v, answer{base: -1, logStart: -1, sent: sent, err: err})
 		}
 		return 0
-	}
-	if l.slow {
-		l.a.widen(l.queue)
 	}
 	throttle = time.Duration(resp.ThrottleMillis) * time.Millisecond
 	l.met.throttled(ctx, throttle)
@@ -195,6 +188,12 @@ func (a *Appender) remember(t Target, v verdict, moved bool) {
 	p := a.parts[t]
 	if p == nil {
 		return
+	}
+	switch {
+	case v.cut:
+		p.cuts = min(p.cuts+1, 16)
+	case v.outcome != NotSent:
+		p.cuts = 0
 	}
 	switch {
 	case v.slow:

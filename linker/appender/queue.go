@@ -2,6 +2,7 @@ package appender
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 
@@ -14,6 +15,7 @@ type item struct {
 	batch  []byte
 	expect int64
 	leader leaders.Leader
+	cuts   int         // of the partition so far; see part.cuts
 	in     *queue      // where it waits, nil once taken; guarded by Appender.mu
 	done   chan Result // size 1: a lane never waits for a caller
 }
@@ -23,10 +25,6 @@ type queue struct {
 	ready *sync.Cond
 	items []*item
 	head  int
-	// width is the most partitions of one request, 0 for no bound. The slow
-	// lane halves it at each cut and doubles it at each answer, so that a batch
-	// that makes a broker hang up is soon alone with its fate.
-	width int
 }
 
 func (q *queue) len() int { return len(q.items) - q.head }
@@ -79,7 +77,7 @@ func (a *Appender) serve(ctx context.Context, b *broker, wg *sync.WaitGroup) {
 		l := newLane(a, b, laneOptions{client: cl, queue: b.fast, timeout: a.opts.FastTimeout})
 		wg.Go(func() { l.run(ctx) })
 	}
-	l := newLane(a, b, laneOptions{client: a.opts.Slow, queue: b.slow, timeout: a.opts.RequestTimeout, slow: true})
+	l := newLane(a, b, laneOptions{client: a.opts.Slow, queue: b.slow, timeout: a.opts.RequestTimeout})
 	wg.Go(func() { l.run(ctx) })
 }
 
@@ -121,6 +119,7 @@ func (a *Appender) enqueue(it *item) bool {
 		}
 	}
 	if p := a.parts[it.target]; p != nil && p.slow {
+		it.cuts = p.cuts
 		b.slow.push(it)
 	} else {
 		b.fast.push(it)
@@ -153,10 +152,12 @@ func (a *Appender) take(q *queue, into []*item) []*item {
 	if a.stopped {
 		return nil
 	}
-	bytes := 0
-	for q.len() > 0 && (q.width == 0 || len(into) < q.width) {
-		size := len(q.items[q.head].batch)
-		if len(into) > 0 && bytes+size > int(a.opts.MaxRequestBytes) {
+	bytes, most := 0, math.MaxInt
+	for q.len() > 0 {
+		it := q.items[q.head]
+		size := len(it.batch)
+		most = min(most, companyOf(it))
+		if len(into) > 0 && (len(into) >= most || bytes+size > int(a.opts.MaxRequestBytes)) {
 			break
 		}
 		bytes += size
@@ -168,21 +169,16 @@ func (a *Appender) take(q *queue, into []*item) []*item {
 	return into
 }
 
-// narrow and widen move the bound of a queue's requests: see queue.width.
-func (a *Appender) narrow(q *queue, carried int) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	q.width = max(1, carried/2)
-}
-
-func (a *Appender) widen(q *queue) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if q.width *= 2; q.width > maxWidth {
-		q.width = 0
+// companyOf is the most partitions of a request that carries the item: ever
+// fewer after cuts in a row, so that a batch that makes a broker hang up is
+// soon alone with its fate.
+func companyOf(it *item) int {
+	if it.cuts == 0 {
+		return math.MaxInt
 	}
+	return max(1, cutCompany>>it.cuts)
 }
 
-// maxWidth is above the partitions of any request that is cut for a batch's
-// sake: from there on a request is as wide as its bytes allow.
-const maxWidth = 1024
+// cutCompany>>1 partitions share a request after the first cut, and after seven
+// cuts each is alone. A broker that restarts costs one cut.
+const cutCompany = 128
