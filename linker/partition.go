@@ -3,6 +3,7 @@ package linker
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -46,8 +47,10 @@ type partition struct {
 	confirmedAt     time.Time
 	scratch         []byte
 
+	// maxBatchBytes is the target topic's limit as last read, set from outside.
+	maxBatchBytes atomic.Int64
 	// moved wakes the loop: the target's log end is not where it should be.
-	moved chan int64
+	moved chan sight
 	shown *shown
 }
 
@@ -102,6 +105,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // cycle is one life of a position: found, used, and given up at the first
 // outcome that is not "appended where expected".
 func (p *partition) cycle(ctx, hard context.Context) *stop {
+	p.limits.MaxBatchBytes = int(p.maxBatchBytes.Load())
 	if s := p.probe(ctx); s != nil {
 		return s
 	}
@@ -111,9 +115,9 @@ func (p *partition) cycle(ctx, hard context.Context) *stop {
 		select {
 		case <-ctx.Done():
 			return reprobe("ended")
-		case end := <-p.moved:
-			if end != p.next {
-				return reprobe("idle: the target's log end is %d, expected %d", end, p.next)
+		case seen := <-p.moved:
+			if seen.was == p.next { // else it moved on since the look began
+				return reprobe("idle: the target's log end is %d, expected %d (%v)", seen.end.End, p.next, seen.end.Err)
 			}
 		case ev, ok := <-stream.Events:
 			if s := p.take(ctx, hard, ev, ok); s != nil {

@@ -55,7 +55,7 @@ func (m *mirror) start(t *testing.T) {
 		source:   m.source, srcReader: memReader{m.src}, dstReader: memReader{m.dst},
 		target: m.target, lineage: m.lineage, memory: memMemory{},
 		log: slog.New(slog.DiscardHandler), count: count, guard: 24 * time.Hour,
-		confirmed: feed.Unknown, moved: make(chan int64), shown: newShown(0, "w"),
+		confirmed: feed.Unknown, moved: make(chan sight), shown: newShown(0, "w"),
 	}
 	m.p = p
 	ctx, cancel := context.WithCancel(context.Background())
@@ -234,7 +234,7 @@ func TestG4_ForeignWriteWhileIdle(t *testing.T) {
 				m.start(t)
 				m.mustBeEqual(t)
 				m.dst.write(records(10, 1, "foreign"), 0, batch.CodecNone)
-				m.p.moved <- m.dst.end
+				m.p.moved <- sight{m.src.end, appender.LogEnd{End: m.dst.end}}
 				m.mustHalt(t, state.ForeignWrite)
 				m.stop()
 				m.src.write(records(10, grown+1, "src"), 0, batch.CodecNone)
@@ -297,7 +297,7 @@ func TestG3_TargetLosesItsTail(t *testing.T) {
 		m.start(t)
 		m.mustBeEqual(t)
 		m.dst.truncate(250)
-		m.p.moved <- m.dst.end
+		m.p.moved <- sight{m.src.end, appender.LogEnd{End: m.dst.end}}
 		m.mustBeEqual(t)
 		m.stop()
 	})

@@ -2,10 +2,12 @@ package linker
 
 import (
 	"context"
+	"time"
 
 	"klink/fetcher/feed"
 	"klink/linker/appender"
 	"klink/linker/control"
+	"klink/linker/state"
 )
 
 // Source opens streams on the source cluster. Obligations: F1 to F4 of package
@@ -43,4 +45,69 @@ type Lineage interface {
 // cannot be used now should be dropped and read again later.
 type Memory interface {
 	Contended() bool
+}
+
+// Trouble is why a cluster or topic cannot be used now. It is an error.
+type Trouble struct {
+	Reason state.Reason
+	Detail string
+	// Hint overrides the reason's fixed one where more is known.
+	Hint string
+}
+
+// Error returns the reason and its detail.
+func (t *Trouble) Error() string { return string(t.Reason) + ": " + t.Detail }
+
+// Clusters tells which clusters the link's addresses lead to, asked anew at
+// every call.
+type Clusters interface {
+	SourceID(ctx context.Context) (string, *Trouble)
+	TargetID(ctx context.Context) (string, *Trouble)
+}
+
+// Found is a topic that the link selects.
+type Found struct {
+	Topic      string
+	ID         feed.TopicID
+	Partitions int32
+	// Target is the name of the topic that mirrors it.
+	Target string
+	// Compacted is true where the source's cleaner may remove records.
+	Compacted bool
+}
+
+// Prepared is a target topic that is ready to be written to.
+type Prepared struct {
+	ID [16]byte
+	// Created says that it was made by this call.
+	Created bool
+	// MaxBatchBytes is its max.message.bytes, 0 where it cannot be read.
+	MaxBatchBytes int
+}
+
+// Catalog finds the topics on the source and prepares them on the target.
+// Obligations: Prepare never makes fewer partitions or replicas than asked for,
+// and never changes what klink has no need to force.
+type Catalog interface {
+	Find(ctx context.Context) ([]Found, *Trouble)
+	// Exists tells whether a target topic is there.
+	Exists(ctx context.Context, target string) (bool, *Trouble)
+	Prepare(ctx context.Context, f Found) (Prepared, *Trouble)
+	// ExpireProducers is the target's producer.id.expiration.ms, or its stock
+	// value of a day where it cannot be read.
+	ExpireProducers(ctx context.Context) time.Duration
+}
+
+// Store is the control topic: what must be known of a mirror beside the
+// target's own log.
+type Store interface {
+	Lineage
+	Run(ctx context.Context) error
+	Link(name string) (control.LinkRecord, bool)
+	PutLink(ctx context.Context, r control.LinkRecord) error
+	PutLinkState(ctx context.Context, r control.LinkStateRecord) error
+	Topic(link, sourceTopic string) (control.TopicRecord, bool)
+	PutTopic(ctx context.Context, r control.TopicRecord) error
+	States(link string) []control.StateRecord
+	PutState(ctx context.Context, r control.StateRecord) error
 }

@@ -24,7 +24,7 @@ type shown struct {
 	lag       state.Lag
 	unguarded bool
 	asOf      time.Time
-	lastMove  time.Time
+	dstMoved  time.Time
 	partition int32
 	mode      string
 	worker    string
@@ -63,9 +63,18 @@ func (s *shown) sawTarget(start, end int64, at time.Time) {
 		s.dstStart = start
 	}
 	if end != feed.Unknown {
-		s.dstEnd = end
+		s.dstEnd, s.dstMoved = end, at
 		s.lag.Mirrored(end, at)
 	}
+}
+
+// idleSince returns the target's end where it was confirmed and has not moved
+// since a time, and nothing is known to be wrong.
+func (s *shown) idleSince(t time.Time) (end int64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	healthy := s.pos.State == state.Active || s.pos.State == state.CatchingUp || s.pos.State == state.SourceUnavailable
+	return s.dstEnd, healthy && s.dstEnd != feed.Unknown && s.dstMoved.Before(t)
 }
 
 // position returns where the partition stands.
@@ -89,11 +98,7 @@ func (s *shown) moveLocked(e state.Event, r state.Reason, detail string) bool {
 		return false // S1: not a move from here, e.g. a remote trouble met while a halt is tried again
 	}
 	s.pos = next
-	changed := next.State != was.State || next.Reason != was.Reason
-	if changed {
-		s.lastMove = time.Now()
-	}
-	return changed
+	return next.State != was.State || next.Reason != was.Reason
 }
 
 // advance shows progress at the target's end next: back from trouble where

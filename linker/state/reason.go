@@ -3,7 +3,8 @@ package state
 // State is what a link, topic or partition is doing.
 type State string
 
-// The states. Those of a topic or link are the worst of its partitions.
+// The states of partitions; a topic has the worst of its partitions'. A link is
+// PENDING, ACTIVE or FAILED.
 const (
 	// Pending: known, not yet looked at, or waiting to be tried again.
 	Pending State = "PENDING"
@@ -17,6 +18,9 @@ const (
 	TargetUnavailable State = "TARGET_UNAVAILABLE"
 	// Halted: stopped for a named reason; nothing is written.
 	Halted State = "HALTED"
+	// Failed: of a link, that one of its clusters cannot be used for the named
+	// reason.
+	Failed State = "FAILED"
 )
 
 // Severity orders states from good (0) to bad; a topic shows its worst.

@@ -15,6 +15,7 @@ type Link struct {
 	Mode   string  `json:"mode"`
 	State  State   `json:"state"`
 	Reason string  `json:"reason"`
+	Detail string  `json:"detail"`
 	Hint   string  `json:"hint"`
 	Topics []Topic `json:"topics"`
 	Groups []Group `json:"groups"`
@@ -27,6 +28,8 @@ type Topic struct {
 	Mode        string      `json:"mode"`
 	State       State       `json:"state"`
 	Reason      string      `json:"reason"`
+	Detail      string      `json:"detail"`
+	Hint        string      `json:"hint"`
 	Partitions  []Partition `json:"partitions"`
 }
 

@@ -1,0 +1,453 @@
+package linker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/metric/noop"
+
+	"klink/fetcher/batch"
+	"klink/fetcher/feed"
+	"klink/linker/appender"
+	"klink/linker/control"
+	"klink/linker/plan"
+	"klink/linker/state"
+)
+
+// world is a source, a target and a control topic in memory, one log for each
+// partition number, behind all ports of a Link.
+type world struct {
+	mu       sync.Mutex // guards all below
+	found    []Found
+	targets  map[string][16]byte
+	nextID   byte
+	srcID    string
+	dstID    string
+	down     *Trouble
+	refuse   map[string]*Trouble
+	records  map[string]control.TopicRecord
+	links    map[string]control.LinkRecord
+	states   map[string]control.StateRecord
+	stateErr error
+	puts     int
+	lineage  map[feed.Partition]*memLineage
+
+	src, dst map[feed.Partition]*memLog
+	sources  sync.WaitGroup
+}
+
+func newWorld() *world {
+	return &world{targets: map[string][16]byte{}, srcID: "SRC", dstID: "DST", refuse: map[string]*Trouble{}, nextID: 100,
+		records: map[string]control.TopicRecord{}, links: map[string]control.LinkRecord{}, states: map[string]control.StateRecord{},
+		lineage: map[feed.Partition]*memLineage{}, src: map[feed.Partition]*memLog{}, dst: map[feed.Partition]*memLog{}}
+}
+
+// add makes a source topic with n partitions of ten records each.
+func (w *world) add(name string, id byte, n int32) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.found {
+		if w.found[i].Topic == name {
+			w.found = append(w.found[:i], w.found[i+1:]...)
+			break
+		}
+	}
+	w.found = append(w.found, Found{Topic: name, ID: feed.TopicID{id}, Partitions: n, Target: name})
+	for p := range n {
+		key := feed.Partition{Topic: name, Partition: p}
+		if l := w.src[key]; l != nil && l.id == (feed.TopicID{id}) {
+			continue
+		}
+		w.src[key] = newMemLog(id)
+		w.src[key].write(records(0, 10, name), 0, batch.CodecNone)
+	}
+}
+
+func (w *world) log(side map[feed.Partition]*memLog, p feed.Partition) *memLog {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return side[p]
+}
+
+func (w *world) SourceID(context.Context) (string, *Trouble) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.srcID, w.down
+}
+
+func (w *world) TargetID(context.Context) (string, *Trouble) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.dstID, nil
+}
+
+func (w *world) Find(context.Context) ([]Found, *Trouble) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]Found(nil), w.found...), w.down
+}
+
+func (w *world) Exists(_ context.Context, target string) (bool, *Trouble) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, ok := w.targets[target]
+	return ok, nil
+}
+
+func (w *world) Prepare(_ context.Context, f Found) (Prepared, *Trouble) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t := w.refuse[f.Topic]; t != nil {
+		return Prepared{}, t
+	}
+	id, there := w.targets[f.Target]
+	if !there {
+		w.nextID++
+		id = [16]byte{w.nextID}
+		w.targets[f.Target] = id
+	}
+	for p := range f.Partitions {
+		key := feed.Partition{Topic: f.Target, Partition: p}
+		if l := w.dst[key]; l == nil || l.id != feed.TopicID(id) {
+			w.dst[key] = newMemLog(id[0])
+		}
+	}
+	return Prepared{ID: id, Created: !there, MaxBatchBytes: 1 << 20}, nil
+}
+
+func (w *world) ExpireProducers(context.Context) time.Duration { return 24 * time.Hour }
+
+func (w *world) Open(s feed.Start) feed.Stream {
+	src := &memSource{log: w.log(w.src, s.Partition), rand: rand.New(rand.NewPCG(1, 1))}
+	w.sources.Add(1)
+	st := src.Open(s)
+	return feed.Stream{Events: st.Events, Close: sync.OnceFunc(func() { st.Close(); w.sources.Done() })}
+}
+
+type worldReader struct {
+	w    *world
+	side map[feed.Partition]*memLog
+	// gone tells of a topic that was deleted; nil for the source.
+	gone func(topic string) bool
+}
+
+func (w *world) targetGone(topic string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, there := w.targets[topic]
+	return !there
+}
+
+func (r worldReader) Bounds(ctx context.Context, p feed.Partition, id feed.TopicID) (feed.Bounds, error) {
+	if r.gone != nil && r.gone(p.Topic) {
+		return feed.Bounds{}, feed.NewFault(feed.Gone, p, feed.Unknown, nil)
+	}
+	return memReader{r.w.log(r.side, p)}.Bounds(ctx, p, id)
+}
+
+func (r worldReader) Read(ctx context.Context, p feed.Partition, id feed.TopicID, from int64, n int32) (*feed.Chunk, error) {
+	return memReader{r.w.log(r.side, p)}.Read(ctx, p, id, from, n)
+}
+
+func (w *world) target(t appender.Target) *memTarget {
+	return &memTarget{log: w.log(w.dst, feed.Partition{Topic: t.Topic, Partition: t.Partition})}
+}
+
+func (w *world) Append(ctx context.Context, t appender.Target, b []byte, expect int64) appender.Result {
+	return w.target(t).Append(ctx, t, b, expect)
+}
+
+func (w *world) LogEnds(ctx context.Context, ts []appender.Target) map[appender.Target]appender.LogEnd {
+	out := map[appender.Target]appender.LogEnd{}
+	for _, t := range ts {
+		if w.targetGone(t.Topic) {
+			out[t] = appender.LogEnd{End: -1, Reason: state.TargetRecreated, Err: errors.New("unknown topic id")}
+			continue
+		}
+		out[t] = w.target(t).LogEnds(ctx, []appender.Target{t})[t]
+	}
+	return out
+}
+
+func (w *world) ProducerState(ctx context.Context, t appender.Target, id int64) (appender.ProducerState, error) {
+	return w.target(t).ProducerState(ctx, t, id)
+}
+
+func (w *world) Run(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+
+func (w *world) Link(name string) (control.LinkRecord, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r, ok := w.links[name]
+	return r, ok
+}
+
+func (w *world) PutLink(_ context.Context, r control.LinkRecord) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.links[r.Link] = r
+	return nil
+}
+
+func (w *world) PutLinkState(context.Context, control.LinkStateRecord) error { return nil }
+
+func (w *world) Topic(_, topic string) (control.TopicRecord, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r, ok := w.records[topic]
+	return r, ok
+}
+
+func (w *world) PutTopic(_ context.Context, r control.TopicRecord) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.records[r.SourceTopic] = r
+	return nil
+}
+
+func (w *world) States(string) (out []control.StateRecord) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.states {
+		out = append(out, s)
+	}
+	return out
+}
+
+func (w *world) PutState(_ context.Context, r control.StateRecord) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.puts++
+	if w.stateErr == nil {
+		w.states[r.Topic.SourceTopic] = r
+	}
+	return w.stateErr
+}
+
+func (w *world) epochs(p feed.Partition) *memLineage {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.lineage[p] == nil {
+		w.lineage[p] = &memLineage{}
+	}
+	return w.lineage[p]
+}
+
+func (w *world) Epochs(l, t string, p int32) []control.Epoch {
+	return w.epochs(feed.Partition{Topic: t, Partition: p}).Epochs(l, t, p)
+}
+
+func (w *world) PutEpoch(ctx context.Context, r control.EpochRecord) error {
+	return w.epochs(feed.Partition{Topic: r.Topic, Partition: r.Partition}).PutEpoch(ctx, r)
+}
+
+// run starts a link over the world; end stops and waits.
+func (w *world) run(t *testing.T) (l *Link, end func()) {
+	t.Helper()
+	l, err := New(Options{Name: "l", Source: w, SrcReader: worldReader{w, w.src, nil}, DstReader: worldReader{w, w.dst, w.targetGone}, Target: w,
+		Clusters: w, Catalog: w, Memory: memMemory{}, Limits: plan.DefaultLimits(), Worker: "w", Version: "v",
+		OpenStore: func(context.Context) (Store, *Trouble) { return w, nil },
+		Logger:    slog.New(slog.DiscardHandler), Meter: noop.NewMeterProvider().Meter("")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- l.Run(ctx) }()
+	return l, func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run ended with %v", err)
+		}
+		w.sources.Wait()
+	}
+}
+
+// topicReport waits in virtual time and returns a topic's report.
+func topicReport(t *testing.T, l *Link, name string) state.Topic {
+	t.Helper()
+	time.Sleep(2 * discoverEvery)
+	synctest.Wait()
+	for _, r := range l.Report().Topics {
+		if r.SourceTopic == name {
+			return r
+		}
+	}
+	t.Fatalf("no topic %s in %+v", name, l.Report())
+	return state.Topic{}
+}
+
+func mustBe(t *testing.T, got state.Topic, want state.State, why state.Reason) {
+	t.Helper()
+	if got.State != want || got.Reason != string(why) {
+		t.Fatalf("%s is %s %s (%s), want %s %s", got.SourceTopic, got.State, got.Reason, got.Detail, want, why)
+	}
+	for _, p := range got.Partitions {
+		if why != "" && p.State == state.Active {
+			t.Errorf("partition %d is ACTIVE", p.Partition)
+		}
+	}
+}
+
+func bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, f)
+}
+
+func TestLinkMirrorsGrowsAndRecords(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 2)
+		w.add("b", 2, 1)
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		w.add("a", 1, 5) // partitions added at the source
+		r := topicReport(t, l, "a")
+		mustBe(t, r, state.Active, "")
+		if len(r.Partitions) != 5 || *r.Partitions[4].TargetEnd != 10 {
+			t.Errorf("partitions %+v", r.Partitions)
+		}
+		time.Sleep(time.Minute)
+		w.mu.Lock()
+		before := w.puts
+		w.mu.Unlock()
+		time.Sleep(time.Hour)
+		w.mu.Lock()
+		if w.puts != before {
+			t.Errorf("%d states recorded in a quiet hour", w.puts-before)
+		}
+		if got := w.states["a"].Topic.Partitions; len(got) != 5 || *got[4].TargetEnd != 10 {
+			t.Errorf("recorded %+v", got)
+		}
+		w.mu.Unlock()
+		end()
+	})
+}
+
+func TestG4_TopicIDs(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("orders", 1, 1)
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "orders"), state.Active, "")
+		end()
+
+		w.add("orders", 9, 1) // deleted and made again at the source, klink down
+		l, end = w.run(t)
+		mustBe(t, topicReport(t, l, "orders"), state.Halted, state.SourceRecreated)
+		end()
+
+		delete(w.targets, "orders") // the operator deletes the target topic: mirror the new one
+		l, end = w.run(t)
+		mustBe(t, topicReport(t, l, "orders"), state.Active, "")
+		if g := w.records["orders"].Generation; g != 1 {
+			t.Errorf("generation %d, want 1", g)
+		}
+		w.mu.Lock()
+		delete(w.targets, "orders") // gone while klink runs: not silently begun anew
+		w.mu.Unlock()
+		mustBe(t, topicReport(t, l, "orders"), state.Halted, state.TargetRecreated)
+		end()
+
+		w.targets["orders"] = [16]byte{77} // somebody else made it
+		l, end = w.run(t)
+		mustBe(t, topicReport(t, l, "orders"), state.Halted, state.TargetRecreated)
+		end()
+	})
+}
+
+func TestOneTopicsTroubleIsItsOwn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 1)
+		w.add("b", 2, 3)
+		w.refuse["b"] = &Trouble{Reason: state.TooFewBrokers, Detail: "1 of 3"}
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		r := topicReport(t, l, "b")
+		mustBe(t, r, state.TargetUnavailable, state.TooFewBrokers)
+		if len(r.Partitions) != 3 || r.Partitions[2].Hint == "" || r.Partitions[2].TargetEnd != nil {
+			t.Errorf("partitions %+v", r.Partitions)
+		}
+		w.mu.Lock()
+		delete(w.refuse, "b")
+		w.mu.Unlock()
+		mustBe(t, topicReport(t, l, "b"), state.Active, "")
+		end()
+	})
+}
+
+func TestG4_ClustersArePinned(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 1)
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		for _, c := range []struct{ src, reason string }{{"OTHER", "CLUSTER_CHANGED"}, {"DST", "CLUSTER_CHANGED"}, {"SRC", ""}} {
+			w.mu.Lock()
+			w.srcID = c.src
+			w.mu.Unlock()
+			time.Sleep(2 * discoverEvery)
+			synctest.Wait()
+			if r := l.Report(); r.Reason != c.reason || (c.reason != "" && r.State != state.Failed) || (c.reason == "" && r.State != state.Active) {
+				t.Errorf("source cluster %s: link %s %s", c.src, r.State, r.Reason)
+			}
+		}
+		end()
+	})
+}
+
+// TestG9_SourceDownAtStart: what the control topic knows is shown, without
+// numbers that nobody has seen.
+func TestG9_SourceDownAtStart(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 1)
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		end()
+		w.down = &Trouble{Reason: state.Unreachable, Detail: "source: refused"}
+		l, end = w.run(t)
+		r := topicReport(t, l, "a")
+		mustBe(t, r, state.Pending, "")
+		if r.Partitions[0].LagRecords != nil {
+			t.Error("a lag is shown although the source was never seen")
+		}
+		if k := l.Report(); k.State != state.Failed || k.Reason != string(state.Unreachable) || k.Hint == "" {
+			t.Errorf("link %s %s %q", k.State, k.Reason, k.Hint)
+		}
+		w.mu.Lock()
+		w.down = nil
+		w.mu.Unlock()
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		end()
+	})
+}
+
+func TestRunEndsOnBrokenInvariantOnly(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		l, err := New(Options{Name: "l", Clusters: w, Catalog: w, Limits: plan.DefaultLimits(),
+			OpenStore: func(context.Context) (Store, *Trouble) { return newer{w}, nil },
+			Logger:    slog.New(slog.DiscardHandler), Meter: noop.NewMeterProvider().Meter("")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Run(context.Background()); !errors.Is(err, control.ErrNewer) {
+			t.Errorf("run ended with %v, want ErrNewer", err)
+		}
+	})
+}
+
+// newer is a store that meets a record of a newer klink.
+type newer struct{ *world }
+
+func (newer) Run(context.Context) error {
+	return &control.NewerError{Kind: control.KindLink, Version: 9, Known: 1}
+}

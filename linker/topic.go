@@ -1,0 +1,232 @@
+package linker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"klink/fetcher/batch"
+	"klink/fetcher/feed"
+	"klink/linker/appender"
+	"klink/linker/control"
+	"klink/linker/plan"
+	"klink/linker/state"
+)
+
+// topic is one mirrored topic of a link.
+type topic struct {
+	link *Link
+	log  *slog.Logger
+
+	mu         sync.Mutex // guards all below
+	found      Found
+	prepared   Prepared
+	generation int32
+	guard      time.Duration
+	ready      bool
+	// trouble is why the topic as a whole cannot be mirrored; a final one is
+	// not tried again.
+	trouble    *Trouble
+	partitions []*partition
+}
+
+// adopt brings the topic up to date with what was found: its record, its
+// target topic, its limits.
+func (l *Link) adopt(ctx context.Context, f Found, guard time.Duration) *topic {
+	l.mu.Lock()
+	t := l.topics[f.Topic]
+	if t == nil {
+		t = &topic{link: l, log: l.log.With("topic", f.Topic)}
+		l.topics[f.Topic] = t
+		l.order = append(l.order, f.Topic)
+	}
+	l.mu.Unlock()
+	t.mu.Lock()
+	running, known := len(t.partitions) > 0, t.found
+	if !running {
+		t.found = f
+	}
+	t.mu.Unlock()
+	if running && known.ID != f.ID {
+		return t // its partitions find out by themselves, and halt
+	}
+	trouble := t.prepare(ctx, f, guard)
+	if ctx.Err() != nil {
+		return t
+	}
+	t.settle(trouble)
+	return t
+}
+
+// settle shows trouble with the topic as a whole, once.
+func (t *topic) settle(trouble *Trouble) {
+	t.mu.Lock()
+	was := t.trouble
+	t.trouble = trouble
+	t.mu.Unlock()
+	switch {
+	case trouble == nil && was != nil:
+		t.log.Info("topic can be mirrored again")
+	case trouble != nil && (was == nil || was.Reason != trouble.Reason):
+		t.log.Warn("topic cannot be mirrored", "reason", trouble.Reason, "detail", trouble.Detail, "hint", trouble.hint())
+	}
+}
+
+func (t *Trouble) hint() string {
+	if t.Hint != "" {
+		return t.Hint
+	}
+	return t.Reason.About().Hint
+}
+
+// prepare claims the target's name, makes or checks the target topic, and pins
+// both ids. A target that is not the one recorded is never written to, unless
+// klink made it in this very call.
+func (t *topic) prepare(ctx context.Context, f Found, guard time.Duration) *Trouble {
+	store, catalog := t.link.store, t.link.o.Catalog
+	rec, known := store.Topic(t.link.o.Name, f.Topic)
+	if known && rec.TargetTopic != f.Target {
+		return &Trouble{Reason: state.TopicRefused, Detail: fmt.Sprintf("this link mirrors it to %q so far, now %q is configured", rec.TargetTopic, f.Target),
+			Hint: "undo the change of topics.rename, or use a new link name"}
+	}
+	if known && !rec.TargetID.IsZero() {
+		there, trouble := catalog.Exists(ctx, f.Target)
+		if trouble != nil {
+			return trouble
+		}
+		switch {
+		case there && rec.SourceID != f.ID:
+			return &Trouble{Reason: state.SourceRecreated, Detail: fmt.Sprintf("the source topic has id %s, was %s", f.ID, rec.SourceID)}
+		case !there && t.running():
+			return &Trouble{Reason: state.TargetRecreated, Detail: "the target topic is gone",
+				Hint: "start klink again to mirror the topic from its beginning"}
+		}
+	}
+	next := control.TopicRecord{Link: t.link.o.Name, SourceTopic: f.Topic, SourceID: f.ID, TargetTopic: f.Target,
+		Partitions: f.Partitions, TargetID: rec.TargetID, Generation: rec.Generation}
+	if !known {
+		if err := store.PutTopic(ctx, next); err != nil {
+			return ownerTrouble(err)
+		}
+	}
+	made, trouble := catalog.Prepare(ctx, f)
+	if trouble != nil {
+		return trouble
+	}
+	next.TargetID = made.ID
+	switch changed := known && !rec.TargetID.IsZero() && rec.TargetID != next.TargetID; {
+	case changed && !made.Created:
+		return &Trouble{Reason: state.TargetRecreated, Detail: fmt.Sprintf("the target topic has id %s, was %s", next.TargetID, rec.TargetID)}
+	case changed:
+		next.Generation++
+		t.log.Warn("the target topic was gone: mirror it from the beginning", "target_topic", f.Target)
+	}
+	if !known || rec != next {
+		if err := store.PutTopic(ctx, next); err != nil {
+			return ownerTrouble(err)
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.found, t.prepared, t.generation, t.guard, t.ready = f, made, next.Generation, guard, true
+	return nil
+}
+
+func (t *topic) running() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.partitions) > 0
+}
+
+// ownerTrouble tells another link's topic from trouble with the control topic.
+func ownerTrouble(err error) *Trouble {
+	if errors.Is(err, control.ErrOwned) {
+		return &Trouble{Reason: state.TopicRefused, Detail: err.Error(),
+			Hint: "a target topic belongs to one link; take it out of this one, or rename it with topics.rename"}
+	}
+	return controlTrouble(err)
+}
+
+// start runs loops for partitions that have none yet. New partitions begin at
+// offset 0 like all others.
+func (t *topic) start(ctx, hard context.Context, wg *sync.WaitGroup) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.ready || t.trouble != nil {
+		return
+	}
+	for n := int32(len(t.partitions)); n < t.found.Partitions; n++ {
+		p := t.newPartition(n)
+		t.partitions = append(t.partitions, p)
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			p.run(ctx, hard)
+		}()
+	}
+	for _, p := range t.partitions {
+		p.maxBatchBytes.Store(int64(t.prepared.MaxBatchBytes))
+	}
+}
+
+func (t *topic) newPartition(n int32) *partition {
+	o := &t.link.o
+	src, _ := t.link.store.Link(o.Name)
+	return &partition{
+		link: o.Name, src: feed.Partition{Topic: t.found.Topic, Partition: n}, srcID: t.found.ID,
+		dst:        appender.Target{Topic: t.found.Target, ID: t.prepared.ID, Partition: n},
+		identity:   batch.Identity{ProducerID: appender.ProducerID(src.SourceClusterID, t.found.ID, n, t.generation)},
+		compaction: plan.Compaction(t.found.Compacted), limits: o.Limits,
+		source: o.Source, srcReader: o.SrcReader, dstReader: o.DstReader, target: o.Target,
+		lineage: t.link.store, memory: o.Memory, log: t.log.With("partition", n), count: t.link.count, guard: t.guard,
+		confirmed: feed.Unknown, moved: make(chan sight), shown: newShown(n, o.Worker),
+	}
+}
+
+// report returns the topic's part of a status report.
+func (t *topic) report(now time.Time) state.Topic {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := state.Topic{SourceTopic: t.found.Topic, TargetTopic: t.found.Target, Mode: modeMirror, State: state.Active,
+		Partitions: make([]state.Partition, 0, len(t.partitions))}
+	for _, p := range t.partitions {
+		s := p.shown.report(now)
+		r.Partitions = append(r.Partitions, s)
+		if s.State.Severity() > r.State.Severity() {
+			r.State, r.Reason, r.Detail, r.Hint = s.State, s.Reason, s.Detail, s.Hint
+		}
+	}
+	if len(t.partitions) == 0 {
+		r.State = state.Pending
+		for n := range t.found.Partitions {
+			r.Partitions = append(r.Partitions, t.waiting(n, now))
+		}
+	}
+	if t.trouble != nil {
+		r.State, r.Reason, r.Detail, r.Hint = t.troubleState(), string(t.trouble.Reason), t.trouble.Detail, t.trouble.hint()
+	}
+	return r
+}
+
+// troubleState is the state of a topic that cannot be mirrored as a whole.
+func (t *topic) troubleState() state.State {
+	switch {
+	case !t.trouble.Reason.Remote() || t.trouble.Reason == state.NoPermission:
+		return state.Halted
+	default:
+		return state.TargetUnavailable
+	}
+}
+
+// waiting stands for a partition whose loop does not run yet.
+func (t *topic) waiting(n int32, now time.Time) state.Partition {
+	p := newShown(n, t.link.o.Worker).report(now)
+	p.AsOf = now
+	if t.trouble != nil {
+		p.State, p.Reason, p.Detail, p.Hint = t.troubleState(), string(t.trouble.Reason), t.trouble.Detail, t.trouble.hint()
+	}
+	return p
+}

@@ -1,0 +1,171 @@
+package linker
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"klink/linker/appender"
+	"klink/linker/control"
+	"klink/linker/state"
+)
+
+// sight is what a look at an idle partition's log end showed.
+type sight struct {
+	// was is the end that was expected when the look began.
+	was int64
+	end appender.LogEnd
+}
+
+// look compares the log ends of idle partitions with what they should be. It
+// finds foreign writes, lost tails and dead brokers where no traffic would.
+func (l *Link) look(ctx context.Context) {
+	for sleep(ctx, lookEvery) {
+		l.lookOnce(ctx)
+	}
+}
+
+func (l *Link) lookOnce(ctx context.Context) {
+	idle := map[appender.Target]*partition{}
+	was := map[appender.Target]int64{}
+	var ask []appender.Target
+	for _, p := range l.partitions() {
+		if end, ok := p.shown.idleSince(time.Now().Add(-lookEvery / 2)); ok {
+			idle[p.dst], was[p.dst] = p, end
+			ask = append(ask, p.dst)
+		}
+	}
+	if len(ask) == 0 {
+		return
+	}
+	for t, end := range l.o.Target.LogEnds(ctx, ask) {
+		if ctx.Err() != nil {
+			return
+		}
+		if end.Err == nil && end.End == was[t] {
+			continue
+		}
+		select {
+		case idle[t].moved <- sight{was[t], end}:
+		default: // busy after all: it will see for itself
+		}
+	}
+}
+
+func (l *Link) partitions() (all []*partition) {
+	for _, t := range l.listed() {
+		t.mu.Lock()
+		all = append(all, t.partitions...)
+		t.mu.Unlock()
+	}
+	return all
+}
+
+// listed returns the topics in the order in which they were found.
+func (l *Link) listed() []*topic {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make([]*topic, len(l.order))
+	for i, n := range l.order {
+		out[i] = l.topics[n]
+	}
+	return out
+}
+
+// record keeps the states in the control topic.
+func (l *Link) record(ctx context.Context) {
+	for sleep(ctx, recordEvery) {
+		l.recordOnce(ctx)
+	}
+}
+
+// recordOnce writes the states that changed since they were written last. A
+// refusal shows where it matters, at the next epoch or topic record; here the
+// next round tries again.
+func (l *Link) recordOnce(ctx context.Context) {
+	r := l.Report()
+	pos := state.Position{State: r.State, Reason: state.Reason(r.Reason), Detail: r.Detail}
+	l.mu.Lock()
+	store, same := l.store, l.sentPos == pos
+	l.mu.Unlock()
+	now := time.Now()
+	if !same {
+		err := store.PutLinkState(ctx, control.LinkStateRecord{Link: r.Name, Mode: r.Mode, State: pos.State, Reason: pos.Reason, Detail: pos.Detail, AsOf: now})
+		if err != nil {
+			l.log.Debug("link state not recorded", "error", err)
+			return
+		}
+		l.mu.Lock()
+		l.sentPos = pos
+		l.mu.Unlock()
+	}
+	for _, t := range r.Topics {
+		print := fingerprint(t)
+		l.mu.Lock()
+		same := l.sent[t.SourceTopic] == print
+		l.mu.Unlock()
+		if same {
+			continue
+		}
+		if err := store.PutState(ctx, control.StateRecord{Link: r.Name, Topic: t, AsOf: now}); err != nil {
+			l.log.Debug("topic state not recorded", "topic", t.SourceTopic, "error", err)
+			return
+		}
+		l.mu.Lock()
+		l.sent[t.SourceTopic] = print
+		l.mu.Unlock()
+	}
+}
+
+// fingerprint is a topic's report without what changes by time alone.
+func fingerprint(t state.Topic) string {
+	ps := make([]state.Partition, len(t.Partitions))
+	for i, p := range t.Partitions {
+		p.AsOf, p.LagSeconds = time.Time{}, nil
+		ps[i] = p
+	}
+	t.Partitions = ps
+	b, err := json.Marshal(t)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+// Report returns the link's part of a status report. Before the source was
+// ever reached it shows what the control topic knows.
+func (l *Link) Report() state.Link {
+	l.mu.Lock()
+	r := state.Link{Name: l.o.Name, Mode: modeMirror, State: l.pos.State, Reason: string(l.pos.Reason), Detail: l.pos.Detail,
+		Hint: l.hint, Topics: []state.Topic{}, Groups: []state.Group{}}
+	store, found := l.store, l.found
+	l.mu.Unlock()
+	if !found {
+		if store != nil {
+			for _, s := range store.States(l.o.Name) {
+				r.Topics = append(r.Topics, unseen(s.Topic))
+			}
+		}
+		return r
+	}
+	now := time.Now()
+	for _, t := range l.listed() {
+		r.Topics = append(r.Topics, t.report(now))
+	}
+	return r
+}
+
+// unseen is a recorded topic of which this process has seen nothing yet.
+func unseen(t state.Topic) state.Topic {
+	t.State, t.Reason, t.Detail, t.Hint = state.Pending, "", "", ""
+	ps := make([]state.Partition, len(t.Partitions))
+	for i, p := range t.Partitions {
+		if p.State != state.Halted {
+			p.State, p.Reason, p.Detail, p.Hint = state.Pending, "", "", ""
+		}
+		p.LagRecords, p.LagSeconds = nil, nil
+		ps[i] = p
+	}
+	t.Partitions = ps
+	return t
+}
