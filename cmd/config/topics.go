@@ -78,7 +78,7 @@ func (c *checker) rename(r *Rename, path string) {
 		switch other, taken := from[dst]; {
 		case !isTopic(dst):
 			c.add(at, Problem{Kind: BadValue, What: fmt.Sprintf("%q is no topic name", dst), Allowed: topicAllowed})
-		case dst == "__klink" || strings.HasPrefix(dst, "__klink_"):
+		case strings.HasPrefix(dst, "__klink"):
 			c.add(at, Problem{Kind: Conflict, What: fmt.Sprintf("%s is klink's own topic", dst), Do: "choose another name"})
 		case taken:
 			c.add(at, Problem{Kind: Conflict, What: fmt.Sprintf("%s and %s would both become %s", other, src, dst), Do: "give each its own name"})
