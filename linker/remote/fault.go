@@ -69,6 +69,7 @@ func ReasonOf(err error) state.Reason {
 		{kerr.LeaderNotAvailable, state.NoLeader},
 		{kerr.NotLeaderForPartition, state.NoLeader},
 		{kerr.InvalidReplicationFactor, state.TooFewBrokers},
+		{kerr.RequestTimedOut, state.Unreachable},
 		{kerr.UnknownTopicOrPartition, state.TopicMissing},
 		{kerr.UnknownTopicID, state.TopicMissing},
 	} {
@@ -101,7 +102,7 @@ func Right(operation, kind, name string) string {
 
 // WithMessage keeps the broker's own words beside its error code.
 func WithMessage(err error, msg *string) error {
-	if msg == nil || *msg == "" {
+	if err == nil || msg == nil || *msg == "" {
 		return err
 	}
 	return fmt.Errorf("%w: %s", err, *msg)
