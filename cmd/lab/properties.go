@@ -18,6 +18,9 @@ const (
 	controllerListener = "CONTROLLER"
 )
 
+// sessionTimeout, by whether there are several brokers, is in milliseconds.
+var sessionTimeout = map[bool]string{false: "2000", true: "4000"}
+
 // properties are those of one broker, before the caller's own.
 func (b *Broker) properties() map[string]string {
 	k := b.cluster
@@ -48,8 +51,9 @@ func (b *Broker) properties() map[string]string {
 		"share.coordinator.state.topic.num.partitions": "4",
 		"group.initial.rebalance.delay.ms":             "0",
 		"auto.create.topics.enable":                    "false",
-		// A killed broker's partitions get a new leader after 4 s instead of 9.
-		"broker.session.timeout.ms":    "4000",
+		// A killed broker is known to be gone, and may come back, after this time
+		// instead of 9 s. A node alone loses nothing when it is late.
+		"broker.session.timeout.ms":    sessionTimeout[len(k.brokers) > 1],
 		"broker.heartbeat.interval.ms": "500",
 		// The cleaner takes 128 MiB of heap otherwise.
 		"log.cleaner.dedupe.buffer.size": "8388608",
