@@ -14,6 +14,7 @@ import (
 	"klink/linker/control"
 	"klink/linker/plan"
 	"klink/linker/state"
+	"klink/linker/topics"
 )
 
 const (
@@ -28,8 +29,8 @@ const (
 	// drainTime is how long an append in flight may take when the link ends. A
 	// supervisor usually waits ten seconds before it kills.
 	drainTime = 8 * time.Second
-	// prepareAtOnce is how many target topics are made or checked side by side.
-	prepareAtOnce = 8
+	// topicsAtOnce is how many topics' control records are written side by side.
+	topicsAtOnce = 64
 )
 
 // Options of a Link. All but Limits are required.
@@ -88,10 +89,11 @@ func New(o Options) (*Link, error) {
 func (l *Link) Run(ctx context.Context) error {
 	hard, cancel := outlive(ctx, drainTime)
 	defer cancel()
-	store := l.open(ctx)
+	store, err := l.open(ctx)
 	if store == nil {
-		return nil
+		return err
 	}
+	defer store.Close()
 	following, end := follow(hard, store)
 	var partitions sync.WaitGroup
 	g, gctx := errgroup.WithContext(ctx)
@@ -106,7 +108,7 @@ func (l *Link) Run(ctx context.Context) error {
 	g.Go(func() error { l.discover(gctx, hard, &partitions); return nil })
 	g.Go(func() error { l.look(gctx); return nil })
 	g.Go(func() error { l.record(gctx); return nil })
-	err := g.Wait()
+	err = g.Wait()
 	partitions.Wait()
 	l.recordOnce(hard)
 	end()
@@ -143,22 +145,52 @@ func outlive(ctx context.Context, d time.Duration) (context.Context, context.Can
 	return hard, func() { stop(); cancel() }
 }
 
-// open waits for both clusters and the control topic, and pins the clusters.
-func (l *Link) open(ctx context.Context) Store {
+// open waits for the target and opens its control topic. That topic is never
+// made on a cluster that is known to be the source.
+func (l *Link) open(ctx context.Context) (Store, error) {
 	wait := newWaits()
 	for {
-		store, t := l.o.OpenStore(ctx)
-		if t == nil {
+		store, t := l.openOnce(ctx)
+		switch {
+		case t == nil:
 			l.mu.Lock()
 			l.store = store
 			l.mu.Unlock()
-			return store
+			return store, nil
+		case t.Final != nil:
+			return nil, fmt.Errorf("open the control topic: %w", t.Final)
+		case ctx.Err() != nil:
+			return nil, nil
 		}
 		l.failed(t)
 		if !sleep(ctx, wait.NextBackOff()) {
-			return nil
+			return nil, nil
 		}
 	}
+}
+
+func (l *Link) openOnce(ctx context.Context) (Store, *Trouble) {
+	dst, t := l.o.Clusters.TargetID(ctx)
+	if t != nil {
+		return nil, t
+	}
+	// A source that does not answer is no reason to wait: what the control topic
+	// knows is worth showing.
+	src, t := l.o.Clusters.SourceID(ctx)
+	if t != nil {
+		l.failed(t)
+	} else if err := topics.CheckClusters(topics.Clusters{Source: src, Target: dst}, topics.Clusters{}); err != nil {
+		return nil, sameCluster(err)
+	}
+	return l.o.OpenStore(ctx)
+}
+
+func sameCluster(err error) *Trouble {
+	t := &Trouble{Reason: state.ClusterChanged, Detail: err.Error()}
+	if errors.Is(err, topics.ErrSameCluster) {
+		t.Hint = "check the addresses: a cluster cannot mirror itself"
+	}
+	return t
 }
 
 // pin compares the clusters with those the link had before.
@@ -171,19 +203,16 @@ func (l *Link) pin(ctx context.Context) *Trouble {
 	if t != nil {
 		return t
 	}
-	if src == dst && src != "" {
-		return &Trouble{Reason: state.ClusterChanged, Detail: fmt.Sprintf("source and target are the same cluster (%s)", src),
-			Hint: "check the addresses: a cluster cannot mirror itself"}
-	}
 	was, known := l.store.Link(l.o.Name)
-	if known && (was.SourceClusterID != src || was.TargetClusterID != dst) {
-		return &Trouble{Reason: state.ClusterChanged, Detail: fmt.Sprintf("source is cluster %s, was %s; target is cluster %s, was %s",
-			src, was.SourceClusterID, dst, was.TargetClusterID)}
+	err := topics.CheckClusters(topics.Clusters{Source: src, Target: dst},
+		topics.Clusters{Source: was.SourceClusterID, Target: was.TargetClusterID})
+	if err != nil {
+		return sameCluster(err)
 	}
 	if known && was.KlinkVersion == l.o.Version {
 		return nil
 	}
-	err := l.store.PutLink(ctx, control.LinkRecord{Link: l.o.Name, Mode: modeMirror, SourceClusterID: src,
+	err = l.store.PutLink(ctx, control.LinkRecord{Link: l.o.Name, Mode: modeMirror, SourceClusterID: src,
 		TargetClusterID: dst, KlinkVersion: l.o.Version, AppliedAt: time.Now()})
 	if err != nil {
 		return controlTrouble(err)
@@ -227,17 +256,80 @@ func (l *Link) discoverOnce(ctx, hard context.Context, wg *sync.WaitGroup) *Trou
 		return t
 	}
 	l.healthy(len(found))
+	ts, t := l.ready(ctx, found)
+	if t != nil {
+		return t
+	}
 	guard := l.o.Catalog.ExpireProducers(ctx)
+	for _, t := range ts {
+		t.start(ctx, hard, guard, wg)
+	}
+	return nil
+}
+
+// ready brings topics to where their partitions may be started: known to the
+// control topic, claimed, made on the target, and both ids pinned. What stands
+// in the way of one topic is kept with it.
+func (l *Link) ready(ctx context.Context, found []Found) ([]*topic, *Trouble) {
+	targets := make([]string, len(found))
+	for i, f := range found {
+		targets[i] = f.Target
+	}
+	there, trouble := l.o.Catalog.Existing(ctx, targets)
+	if trouble != nil {
+		return nil, trouble
+	}
+	claimed := l.each(ctx, found, func(f Found, t *topic) *Trouble { return t.claim(ctx, f, there[f.Target]) })
+	prepared, trouble := l.o.Catalog.Prepare(ctx, claimed)
+	if trouble != nil {
+		return nil, trouble
+	}
+	pinned := l.each(ctx, claimed, func(f Found, t *topic) *Trouble { return t.pin(ctx, f, prepared[f.Topic]) })
+	out := make([]*topic, len(pinned))
+	for i, f := range pinned {
+		out[i] = l.topic(f)
+	}
+	return out, nil
+}
+
+// each lets f look at topics side by side, shows what troubles each, and
+// returns those that are well.
+func (l *Link) each(ctx context.Context, found []Found, f func(Found, *topic) *Trouble) []Found {
+	well := make([]bool, len(found))
 	g := new(errgroup.Group)
-	g.SetLimit(prepareAtOnce)
-	for _, f := range found {
+	g.SetLimit(topicsAtOnce)
+	for i := range found {
 		g.Go(func() error {
-			l.adopt(ctx, f, guard).start(ctx, hard, wg)
+			t := l.topic(found[i])
+			trouble := f(found[i], t)
+			if ctx.Err() == nil {
+				t.settle(trouble)
+				well[i] = trouble == nil
+			}
 			return nil
 		})
 	}
 	_ = g.Wait() // the functions return no errors
-	return nil
+	out := found[:0:0]
+	for i, ok := range well {
+		if ok {
+			out = append(out, found[i])
+		}
+	}
+	return out
+}
+
+// topic returns the topic's place, made where there was none.
+func (l *Link) topic(f Found) *topic {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.topics[f.Topic]
+	if t == nil {
+		t = &topic{link: l, log: l.log.With("topic", f.Topic), found: f}
+		l.topics[f.Topic] = t
+		l.order = append(l.order, f.Topic)
+	}
+	return t
 }
 
 // failed shows that the link as a whole cannot work.

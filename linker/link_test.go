@@ -93,18 +93,29 @@ func (w *world) Find(context.Context) ([]Found, *Trouble) {
 	return append([]Found(nil), w.found...), w.down
 }
 
-func (w *world) Exists(_ context.Context, target string) (bool, *Trouble) {
+func (w *world) Existing(_ context.Context, targets []string) (map[string]bool, *Trouble) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, ok := w.targets[target]
-	return ok, nil
+	out := map[string]bool{}
+	for _, t := range targets {
+		_, out[t] = w.targets[t]
+	}
+	return out, nil
 }
 
-func (w *world) Prepare(_ context.Context, f Found) (Prepared, *Trouble) {
+func (w *world) Prepare(_ context.Context, found []Found) (map[string]Prepared, *Trouble) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	out := map[string]Prepared{}
+	for _, f := range found {
+		out[f.Topic] = w.prepareLocked(f)
+	}
+	return out, nil
+}
+
+func (w *world) prepareLocked(f Found) Prepared {
 	if t := w.refuse[f.Topic]; t != nil {
-		return Prepared{}, t
+		return Prepared{Trouble: t}
 	}
 	id, there := w.targets[f.Target]
 	if !there {
@@ -118,7 +129,7 @@ func (w *world) Prepare(_ context.Context, f Found) (Prepared, *Trouble) {
 			w.dst[key] = newMemLog(id[0])
 		}
 	}
-	return Prepared{ID: id, Created: !there, MaxBatchBytes: 1 << 20}, nil
+	return Prepared{ID: id, Created: !there, MaxBatchBytes: 1 << 20}
 }
 
 func (w *world) ExpireProducers(context.Context) time.Duration { return 24 * time.Hour }
@@ -180,6 +191,8 @@ func (w *world) ProducerState(ctx context.Context, t appender.Target, id int64) 
 }
 
 func (w *world) Run(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+
+func (w *world) Close() {}
 
 func (w *world) Link(name string) (control.LinkRecord, bool) {
 	w.mu.Lock()

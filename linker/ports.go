@@ -53,6 +53,8 @@ type Trouble struct {
 	Detail string
 	// Hint overrides the reason's fixed one where more is known.
 	Hint string
+	// Final is set where trying again cannot help: the process must end.
+	Final error
 }
 
 // Error returns the reason and its detail.
@@ -74,25 +76,31 @@ type Found struct {
 	Target string
 	// Compacted is true where the source's cleaner may remove records.
 	Compacted bool
+	// Trouble is why it cannot be mirrored as it is.
+	Trouble *Trouble
 }
 
-// Prepared is a target topic that is ready to be written to.
+// Prepared is a target topic that is ready to be written to, or why not.
 type Prepared struct {
 	ID [16]byte
 	// Created says that it was made by this call.
 	Created bool
 	// MaxBatchBytes is its max.message.bytes, 0 where it cannot be read.
 	MaxBatchBytes int
+	Trouble       *Trouble
 }
 
 // Catalog finds the topics on the source and prepares them on the target.
-// Obligations: Prepare never makes fewer partitions or replicas than asked for,
-// and never changes what klink has no need to force.
+// Obligations: Prepare answers for each topic it is given, never makes fewer
+// partitions or replicas than asked for, and never changes what klink has no
+// need to force. One topic's trouble is never another's; the *Trouble beside
+// the values is about a cluster as a whole.
 type Catalog interface {
 	Find(ctx context.Context) ([]Found, *Trouble)
-	// Exists tells whether a target topic is there.
-	Exists(ctx context.Context, target string) (bool, *Trouble)
-	Prepare(ctx context.Context, f Found) (Prepared, *Trouble)
+	// Existing tells which target topics are there.
+	Existing(ctx context.Context, targets []string) (map[string]bool, *Trouble)
+	// Prepare returns a Prepared for each source topic's name.
+	Prepare(ctx context.Context, found []Found) (map[string]Prepared, *Trouble)
 	// ExpireProducers is the target's producer.id.expiration.ms, or its stock
 	// value of a day where it cannot be read.
 	ExpireProducers(ctx context.Context) time.Duration
@@ -103,6 +111,8 @@ type Catalog interface {
 type Store interface {
 	Lineage
 	Run(ctx context.Context) error
+	// Close ends what opening began; Run has returned before.
+	Close()
 	Link(name string) (control.LinkRecord, bool)
 	PutLink(ctx context.Context, r control.LinkRecord) error
 	PutLinkState(ctx context.Context, r control.LinkStateRecord) error

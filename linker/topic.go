@@ -25,40 +25,10 @@ type topic struct {
 	found      Found
 	prepared   Prepared
 	generation int32
-	guard      time.Duration
-	ready      bool
 	// trouble is why the topic as a whole cannot be mirrored; a final one is
 	// not tried again.
 	trouble    *Trouble
 	partitions []*partition
-}
-
-// adopt brings the topic up to date with what was found: its record, its
-// target topic, its limits.
-func (l *Link) adopt(ctx context.Context, f Found, guard time.Duration) *topic {
-	l.mu.Lock()
-	t := l.topics[f.Topic]
-	if t == nil {
-		t = &topic{link: l, log: l.log.With("topic", f.Topic)}
-		l.topics[f.Topic] = t
-		l.order = append(l.order, f.Topic)
-	}
-	l.mu.Unlock()
-	t.mu.Lock()
-	running, known := len(t.partitions) > 0, t.found
-	if !running {
-		t.found = f
-	}
-	t.mu.Unlock()
-	if running && known.ID != f.ID {
-		return t // its partitions find out by themselves, and halt
-	}
-	trouble := t.prepare(ctx, f, guard)
-	if ctx.Err() != nil {
-		return t
-	}
-	t.settle(trouble)
-	return t
 }
 
 // settle shows trouble with the topic as a whole, once.
@@ -82,56 +52,58 @@ func (t *Trouble) hint() string {
 	return t.Reason.About().Hint
 }
 
-// prepare claims the target's name, makes or checks the target topic, and pins
-// both ids. A target that is not the one recorded is never written to, unless
-// klink made it in this very call.
-func (t *topic) prepare(ctx context.Context, f Found, guard time.Duration) *Trouble {
-	store, catalog := t.link.store, t.link.o.Catalog
+// claim checks what was found against the record, and claims the target's name
+// for a topic that is new. there says that the target topic exists.
+func (t *topic) claim(ctx context.Context, f Found, there bool) *Trouble {
+	if f.Trouble != nil {
+		return f.Trouble
+	}
+	store, running := t.link.store, t.running()
 	rec, known := store.Topic(t.link.o.Name, f.Topic)
-	if known && rec.TargetTopic != f.Target {
+	switch {
+	case !known:
+		err := store.PutTopic(ctx, control.TopicRecord{Link: t.link.o.Name, SourceTopic: f.Topic, SourceID: f.ID,
+			TargetTopic: f.Target, Partitions: f.Partitions})
+		return ownerTrouble(err)
+	case rec.TargetTopic != f.Target:
 		return &Trouble{Reason: state.TopicRefused, Detail: fmt.Sprintf("this link mirrors it to %q so far, now %q is configured", rec.TargetTopic, f.Target),
 			Hint: "undo the change of topics.rename, or use a new link name"}
+	case rec.TargetID.IsZero():
+		return nil
+	case (there || running) && rec.SourceID != f.ID:
+		return &Trouble{Reason: state.SourceRecreated, Detail: fmt.Sprintf("the source topic has id %s, was %s", f.ID, rec.SourceID)}
+	case !there && running:
+		return &Trouble{Reason: state.TargetRecreated, Detail: "the target topic is gone",
+			Hint: "start klink again to mirror the topic from its beginning"}
 	}
-	if known && !rec.TargetID.IsZero() {
-		there, trouble := catalog.Exists(ctx, f.Target)
-		if trouble != nil {
-			return trouble
-		}
-		switch {
-		case there && rec.SourceID != f.ID:
-			return &Trouble{Reason: state.SourceRecreated, Detail: fmt.Sprintf("the source topic has id %s, was %s", f.ID, rec.SourceID)}
-		case !there && t.running():
-			return &Trouble{Reason: state.TargetRecreated, Detail: "the target topic is gone",
-				Hint: "start klink again to mirror the topic from its beginning"}
-		}
+	return nil
+}
+
+// pin records both ids. A target that is not the one recorded is never written
+// to, unless klink made it just now.
+func (t *topic) pin(ctx context.Context, f Found, made Prepared) *Trouble {
+	if made.Trouble != nil {
+		return made.Trouble
 	}
+	store := t.link.store
+	rec, _ := store.Topic(t.link.o.Name, f.Topic)
 	next := control.TopicRecord{Link: t.link.o.Name, SourceTopic: f.Topic, SourceID: f.ID, TargetTopic: f.Target,
-		Partitions: f.Partitions, TargetID: rec.TargetID, Generation: rec.Generation}
-	if !known {
-		if err := store.PutTopic(ctx, next); err != nil {
-			return ownerTrouble(err)
-		}
-	}
-	made, trouble := catalog.Prepare(ctx, f)
-	if trouble != nil {
-		return trouble
-	}
-	next.TargetID = made.ID
-	switch changed := known && !rec.TargetID.IsZero() && rec.TargetID != next.TargetID; {
+		TargetID: made.ID, Partitions: f.Partitions, Generation: rec.Generation}
+	switch changed := !rec.TargetID.IsZero() && rec.TargetID != next.TargetID; {
 	case changed && !made.Created:
 		return &Trouble{Reason: state.TargetRecreated, Detail: fmt.Sprintf("the target topic has id %s, was %s", next.TargetID, rec.TargetID)}
 	case changed:
 		next.Generation++
 		t.log.Warn("the target topic was gone: mirror it from the beginning", "target_topic", f.Target)
 	}
-	if !known || rec != next {
-		if err := store.PutTopic(ctx, next); err != nil {
-			return ownerTrouble(err)
+	if rec != next {
+		if trouble := ownerTrouble(store.PutTopic(ctx, next)); trouble != nil {
+			return trouble
 		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.found, t.prepared, t.generation, t.guard, t.ready = f, made, next.Generation, guard, true
+	t.found, t.prepared, t.generation = f, made, next.Generation
 	return nil
 }
 
@@ -143,6 +115,9 @@ func (t *topic) running() bool {
 
 // ownerTrouble tells another link's topic from trouble with the control topic.
 func ownerTrouble(err error) *Trouble {
+	if err == nil {
+		return nil
+	}
 	if errors.Is(err, control.ErrOwned) {
 		return &Trouble{Reason: state.TopicRefused, Detail: err.Error(),
 			Hint: "a target topic belongs to one link; take it out of this one, or rename it with topics.rename"}
@@ -152,14 +127,11 @@ func ownerTrouble(err error) *Trouble {
 
 // start runs loops for partitions that have none yet. New partitions begin at
 // offset 0 like all others.
-func (t *topic) start(ctx, hard context.Context, wg *sync.WaitGroup) {
+func (t *topic) start(ctx, hard context.Context, guard time.Duration, wg *sync.WaitGroup) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.ready || t.trouble != nil {
-		return
-	}
 	for n := int32(len(t.partitions)); n < t.found.Partitions; n++ {
-		p := t.newPartition(n)
+		p := t.newPartition(n, guard)
 		t.partitions = append(t.partitions, p)
 		wg.Add(1)
 		go func() {
@@ -172,7 +144,7 @@ func (t *topic) start(ctx, hard context.Context, wg *sync.WaitGroup) {
 	}
 }
 
-func (t *topic) newPartition(n int32) *partition {
+func (t *topic) newPartition(n int32, guard time.Duration) *partition {
 	o := &t.link.o
 	src, _ := t.link.store.Link(o.Name)
 	return &partition{
@@ -181,7 +153,7 @@ func (t *topic) newPartition(n int32) *partition {
 		identity:   batch.Identity{ProducerID: appender.ProducerID(src.SourceClusterID, t.found.ID, n, t.generation)},
 		compaction: plan.Compaction(t.found.Compacted), limits: o.Limits,
 		source: o.Source, srcReader: o.SrcReader, dstReader: o.DstReader, target: o.Target,
-		lineage: t.link.store, memory: o.Memory, log: t.log.With("partition", n), count: t.link.count, guard: t.guard,
+		lineage: t.link.store, memory: o.Memory, log: t.log.With("partition", n), count: t.link.count, guard: guard,
 		confirmed: feed.Unknown, moved: make(chan sight), shown: newShown(n, o.Worker),
 	}
 }

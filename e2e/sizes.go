@@ -1,0 +1,37 @@
+package e2e
+
+import "os"
+
+// SizeVariable selects the column of the table: "long" for soak, else short.
+const SizeVariable = "KLINK_SIZE"
+
+// Size is how much of something a test does.
+type Size struct{ Short, Long int }
+
+// N returns the number that holds in this run.
+func (s Size) N() int {
+	if os.Getenv(SizeVariable) == "long" {
+		return s.Long
+	}
+	return s.Short
+}
+
+// The table. A test takes every number that makes it heavy from here.
+var (
+	// CodecRecords are the records per codec and partition.
+	CodecRecords = Size{Short: 2_000, Long: 200_000}
+	// Kills is how often klink is killed by SIGKILL under load.
+	Kills = Size{Short: 20, Long: 500}
+	// LeaderMoves are planned moves of leaders under load, on each side.
+	LeaderMoves = Size{Short: 6, Long: 100}
+	// BrokerKills are SIGKILLs of brokers under load, on each side.
+	BrokerKills = Size{Short: 2, Long: 20}
+	// LostAnswers are Produce answers swallowed by the proxy.
+	LostAnswers = Size{Short: 20, Long: 1_000}
+	// CutRounds are rounds of connections cut at each step of each request.
+	CutRounds = Size{Short: 1, Long: 20}
+	// TwinRecords are mirrored by two klinks at once.
+	TwinRecords = Size{Short: 20_000, Long: 2_000_000}
+	// ManyPartitions of one topic, mirrored with the default memory.
+	ManyPartitions = Size{Short: 200, Long: 2_000}
+)
