@@ -39,7 +39,7 @@ func Patch(b []byte, f Fields) error {
 
 	be := binary.BigEndian
 	be.PutUint64(b[baseOffsetAt:], 0)
-	be.PutUint32(b[leaderEpochAt:], uint32(0xffffffff)) // noLeaderEpoch
+	be.PutUint32(b[leaderEpochAt:], ^uint32(0)) // -1
 	be.PutUint16(b[attributesAt:], uint16(h.Attributes&^transactionalBit))
 	be.PutUint64(b[producerIDAt:], uint64(f.ProducerID))
 	be.PutUint16(b[producerEpochAt:], uint16(f.ProducerEpoch))
@@ -58,9 +58,15 @@ func Patch(b []byte, f Fields) error {
 // A CRC is linear: crc(m ^ d) = crc(m) ^ rem(d), where rem is the remainder
 // without the initial and final inversion, and trailing zero bytes multiply the
 // remainder by x^8 each.
+//
+// The remainder is taken byte by byte: for so few bytes that is as quick as
+// crc32.Update, which would move diff to the heap.
 func crcOfDifference(diff []byte, after int) uint32 {
-	const plain = ^uint32(0) // cancels the inversion that Update applies at both ends
-	return mulPoly(powerOfX8(after), ^crc32.Update(plain, castagnoli, diff))
+	var remainder uint32
+	for _, c := range diff {
+		remainder = castagnoli[byte(remainder)^c] ^ remainder>>8
+	}
+	return mulPoly(powerOfX8(after), remainder)
 }
 
 // mulPoly multiplies two polynomials over GF(2) modulo the Castagnoli

@@ -40,27 +40,34 @@ func pooledZstd(d *zstd.Decoder) *zstdDecoder {
 	return p
 }
 
+// zstdBlockBytes is above what one zstd block can decode to (128 KiB, RFC 8878)
+// together with what the library writes beyond it.
+const zstdBlockBytes = 128<<10 + 64
+
 // readZstd decodes into the room there is and starts again with four times as
 // much while that is too little: the library then never allocates by the size
 // that a frame declares (B2), and a buffer from the pool nearly always does.
+//
+// The library has no single error for too little room. But with room for one
+// block more than wanted it can run out only after it has written more than
+// wanted, and that shows.
 func readZstd(dst, src []byte, maxBytes int) ([]byte, error) {
 	p := zstdDecoders.Get().(*zstdDecoder)
 	defer zstdDecoders.Put(p)
-	room := min(max(8*len(src), 64<<10, cap(dst)), maxBytes)
+	wanted := min(max(8*len(src), 64<<10, cap(dst)-zstdBlockBytes), maxBytes)
 	for {
-		dst = slices.Grow(dst, room)
-		out, err := p.d.DecodeAll(src, dst[:0:room])
+		dst = slices.Grow(dst[:0], wanted+zstdBlockBytes)
+		out, err := p.d.DecodeAll(src, dst[:0:wanted+zstdBlockBytes])
+		ranOut := len(out) > wanted || errors.Is(err, zstd.ErrDecoderSizeExceeded)
 		switch {
-		case err == nil && len(out) > maxBytes:
-			return dst, ErrLimit
-		case err == nil:
+		case err == nil && len(out) <= maxBytes:
 			return out, nil
-		case !errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		case err != nil && !ranOut:
 			return dst, malformed("zstd: %w", err)
-		case room == maxBytes:
+		case err == nil || wanted == maxBytes:
 			return dst, ErrLimit
 		}
-		room = min(4*room, maxBytes)
+		wanted = min(4*wanted, maxBytes)
 	}
 }
 

@@ -1,0 +1,92 @@
+package batch
+
+import (
+	"fmt"
+	"testing"
+)
+
+func BenchmarkCheckCRC(b *testing.B) {
+	for _, size := range []int{200, 16 << 10, 1 << 20} {
+		raw := oracleEncode(b, jsonRecords(0, 1, size), batchShape{})
+		b.Run(fmt.Sprintf("%dB", size), func(b *testing.B) {
+			b.SetBytes(int64(len(raw)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := CheckCRC(raw); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// The bytes of all but Merge are uncompressed ones, as in the targets.
+
+func BenchmarkRecords(b *testing.B) {
+	for _, codec := range allCodecs {
+		raw := oracleEncode(b, jsonRecords(0, 1000, 1000), batchShape{codec: codec})
+		b.Run(codec.String(), func(b *testing.B) {
+			b.SetBytes(1000 * 1000)
+			b.ReportAllocs()
+			for b.Loop() {
+				for _, err := range Records(raw, Limits{}) {
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkRecode(b *testing.B) {
+	for _, codec := range allCodecs {
+		raw := oracleEncode(b, jsonRecords(0, 1000, 1000), batchShape{codec: codec, attributes: logAppendTimeBit, maxTime: 5})
+		b.Run(codec.String(), func(b *testing.B) {
+			b.SetBytes(1000 * 1000)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Recode(raw, RecodeOptions{Codec: codec}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkMerge merges 1000 batches of one record of 200 bytes; the bytes are
+// those of the batches as stored.
+func BenchmarkMerge(b *testing.B) {
+	for _, codec := range allCodecs {
+		var batches [][]byte
+		var size int
+		for _, r := range jsonRecords(0, 1000, 200) {
+			raw := oracleEncode(b, []Record{r}, batchShape{codec: codec})
+			batches, size = append(batches, raw), size+len(raw)
+		}
+		var dst []byte
+		b.Run(codec.String(), func(b *testing.B) {
+			b.SetBytes(int64(size))
+			b.ReportAllocs()
+			for b.Loop() {
+				var err error
+				var n int
+				if dst, n, err = Merge(dst[:0], batches, MergeOptions{}); err != nil || n != len(batches) {
+					b.Fatal(n, err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkChain(b *testing.B) {
+	records := jsonRecords(0, 1000, 1000)
+	b.SetBytes(1000 * 1000)
+	b.ReportAllocs()
+	var c Chain
+	for b.Loop() {
+		for _, r := range records {
+			c.Add(r)
+		}
+	}
+}

@@ -1,0 +1,289 @@
+package batch
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// fuzzLimit keeps the fuzzer quick; the bound itself is part of the invariants.
+const fuzzLimit = 1 << 20
+
+// seedLogs adds the fixtures' logs to the corpus.
+func seedLogs(f *testing.F, add func(log []byte)) {
+	f.Helper()
+	files, err := filepath.Glob("testdata/fixtures/*.bin")
+	if err != nil || len(files) == 0 {
+		f.Fatalf("fixtures: %d, %v", len(files), err)
+	}
+	for _, file := range files {
+		log, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		add(log)
+	}
+}
+
+// seedBatches adds the fixtures' batches to the corpus.
+func seedBatches(f *testing.F, add func(b []byte)) {
+	f.Helper()
+	seedLogs(f, func(log []byte) {
+		whole, _, err := Split(log)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, b := range whole {
+			add(b)
+		}
+	})
+}
+
+// frame gives body the header fields that let it reach the decoders: length,
+// magic and CRC; count and last delta are taken as they stand.
+func frame(b []byte) []byte {
+	b = bytes.Clone(b)
+	for len(b) < HeaderLen {
+		b = append(b, 0)
+	}
+	b[0] &= 0x3f
+	binary.BigEndian.PutUint32(b[lengthAt:], uint32(len(b)-entryOverhead))
+	b[magicAt] = 2
+	resealCRC(b)
+	return b
+}
+
+// Split:
+//   - whole entries and rest, joined, are the input;
+//   - every entry has its declared length and a known magic;
+//   - without an error, rest is a partial entry: its declared length is beyond it;
+//   - every v2 entry's header parses or is refused, without a panic.
+func FuzzSplit(f *testing.F) {
+	seedLogs(f, func(log []byte) { f.Add(log); f.Add(log[:len(log)-1]) })
+	f.Add(oldMessage(0, 7, nil, []byte("value"), CodecNone))
+	f.Fuzz(func(t *testing.T, log []byte) {
+		whole, rest, err := Split(log)
+		joined := append(bytes.Join(whole, nil), rest...)
+		if !bytes.Equal(joined, log) {
+			t.Fatal("bytes lost or moved")
+		}
+		for _, b := range whole {
+			if int64(binary.BigEndian.Uint32(b[lengthAt:]))+entryOverhead != int64(len(b)) || Magic(b) < 0 || Magic(b) > 2 {
+				t.Fatalf("entry of %d bytes, magic %d", len(b), Magic(b))
+			}
+			if h, err := ParseHeader(b); err == nil && (h.LastOffset() < h.BaseOffset || h.NextOffset() < 0) {
+				t.Fatalf("offsets %d to %d", h.BaseOffset, h.LastOffset())
+			}
+		}
+		if err == nil && len(rest) > magicAt && int64(binary.BigEndian.Uint32(rest[lengthAt:]))+entryOverhead <= int64(len(rest)) {
+			t.Fatal("a whole entry was left over")
+		}
+		if err != nil && !errors.Is(err, ErrMalformed) {
+			t.Fatal(err)
+		}
+	})
+}
+
+// Patch:
+//   - CheckCRC answers after it as before it (B3);
+//   - the fields are as asked, the transactional bit is clear (B7), every byte
+//     that is not named in Patch's contract is as it was;
+//   - on an error no byte is changed.
+func FuzzPatch(f *testing.F) {
+	seedBatches(f, func(b []byte) { f.Add(b, int64(1<<62), int16(3), int32(17)) })
+	f.Fuzz(func(t *testing.T, b []byte, id int64, epoch int16, sequence int32) {
+		for _, b := range [][]byte{bytes.Clone(b), frame(b)} {
+			before := bytes.Clone(b)
+			crcBefore := CheckCRC(b)
+			if err := Patch(b, Fields{Identity{id, epoch}, sequence}); err != nil {
+				if !bytes.Equal(b, before) {
+					t.Fatal("refused, but changed")
+				}
+				continue
+			}
+			if crcAfter := CheckCRC(b); (crcBefore == nil) != (crcAfter == nil) {
+				t.Fatalf("before: %v, after: %v", crcBefore, crcAfter)
+			}
+			want, _ := ParseHeader(before)
+			got, err := ParseHeader(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want.BaseOffset, want.LeaderEpoch, want.CRC, want.Attributes = 0, -1, got.CRC, want.Attributes&^transactionalBit
+			want.ProducerID, want.ProducerEpoch, want.BaseSequence = id, epoch, sequence
+			if got != want || !bytes.Equal(b[HeaderLen:], before[HeaderLen:]) {
+				t.Fatalf("got %+v, wanted %+v", got, want)
+			}
+		}
+	})
+}
+
+// Records:
+//   - never more records than declared, offsets rising within the header's range (B9);
+//   - never more bytes than the limit (B2);
+//   - an error is one of those declared and comes last;
+//   - where it succeeds and the oracle does, both have the same records.
+func FuzzRecords(f *testing.F) {
+	seedBatches(f, func(b []byte) { f.Add(b) })
+	f.Fuzz(func(t *testing.T, b []byte) {
+		b = frame(b)
+		h, err := ParseHeader(b)
+		if err != nil {
+			return
+		}
+		last, count, size, failed := h.BaseOffset-1, 0, 0, false
+		for r, err := range Records(b, Limits{MaxUncompressedBytes: fuzzLimit}) {
+			if failed {
+				t.Fatal("went on after an error")
+			}
+			if err != nil {
+				failed = true
+				if !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrLimit) && !errors.Is(err, ErrCodec) {
+					t.Fatal(err)
+				}
+				continue
+			}
+			count++
+			size += len(r.Key) + len(r.Value)
+			if r.Offset <= last || r.Offset > h.LastOffset() {
+				t.Fatalf("offset %d after %d, batch ends at %d", r.Offset, last, h.LastOffset())
+			}
+			last = r.Offset
+		}
+		if size > max(fuzzLimit, len(b)) || count > int(h.Count) || !failed && count != int(h.Count) {
+			t.Fatalf("%d records of %d, %d bytes", count, h.Count, size)
+		}
+		if failed || len(b) > 64<<10 {
+			return
+		}
+		if want, err := oracleDecode(b); err == nil {
+			wantRecords(t, mustCollect(t, b), want)
+		}
+	})
+}
+
+// Recode:
+//   - what Records can decode and is contiguous data can be recoded to every
+//     codec, with the same records at the same offsets (B5), canonical (B6), no
+//     batch above the limit but a single record that is reported as too large;
+//   - what Records refuses is refused (B4).
+func FuzzRecodeRoundTrip(f *testing.F) {
+	seedBatches(f, func(b []byte) { f.Add(b, byte(3), uint16(1000)) })
+	f.Fuzz(func(t *testing.T, b []byte, codec byte, limit uint16) {
+		b = frame(b)
+		lim := Limits{MaxUncompressedBytes: fuzzLimit}
+		opt := RecodeOptions{Codec: Codec(codec % 5), MaxBytes: 61 + int(limit), Limits: lim}
+		want, decodeErr := collect(Records(b, lim))
+		pieces, err := Recode(b, opt)
+		switch {
+		case errors.Is(err, ErrRecordTooLarge), errors.Is(err, ErrNotContiguous), errors.Is(err, ErrControl):
+			return
+		case decodeErr != nil || err != nil:
+			if (err == nil) != (decodeErr == nil) {
+				t.Fatalf("Records: %v, Recode: %v", decodeErr, err)
+			}
+			return
+		}
+		for _, p := range pieces {
+			if len(p.Bytes) > opt.MaxBytes {
+				t.Fatalf("%d bytes above %d", len(p.Bytes), opt.MaxBytes)
+			}
+			wantCanonical(t, p.Bytes, opt.Codec)
+		}
+		wantRecords(t, recordsOf(t, pieces), want)
+	})
+}
+
+// Merge of a log cut into batches:
+//   - the result holds exactly the records of the leading batches, canonical, in
+//     the codec of the first, within the limit;
+//   - a refusal leaves dst as it was;
+//   - the inputs are never changed (B8).
+func FuzzMerge(f *testing.F) {
+	seedLogs(f, func(log []byte) { f.Add(log, uint16(60000)) })
+	f.Fuzz(func(t *testing.T, log []byte, limit uint16) {
+		whole, _, _ := Split(log)
+		var batches, before [][]byte
+		next := int64(0)
+		for _, b := range whole { // neighbours with valid CRCs, to get past the guards
+			b = frame(b)
+			binary.BigEndian.PutUint64(b, uint64(next))
+			if h, err := ParseHeader(b); err == nil {
+				next = h.NextOffset()
+			}
+			batches, before = append(batches, b), append(before, bytes.Clone(b))
+		}
+		opt := MergeOptions{MaxBytes: 61 + int(limit), Limits: Limits{MaxUncompressedBytes: fuzzLimit}}
+		out, merged, err := Merge([]byte("dst"), batches, opt)
+		if !bytes.HasPrefix(out, []byte("dst")) || err != nil && len(out) != 3 {
+			t.Fatalf("%q, %v", out[:min(10, len(out))], err)
+		}
+		var want []Record
+		for i, b := range batches {
+			if !bytes.Equal(b, before[i]) {
+				t.Fatalf("batch %d changed", i)
+			}
+			if err == nil && i < merged {
+				want = append(want, mustCollect(t, b)...)
+			}
+		}
+		if err != nil {
+			return
+		}
+		first, _ := ParseHeader(batches[0])
+		if merged < 2 || len(out)-3 > opt.MaxBytes {
+			t.Fatalf("%d merged, %d bytes above %d", merged, len(out)-3, opt.MaxBytes)
+		}
+		h := wantCanonical(t, out[3:], first.Codec())
+		wantRecords(t, recordsOf(t, []Recoded{{Base: first.BaseOffset, Count: h.Count, Bytes: out[3:]}}), want)
+	})
+}
+
+// decompress:
+//   - never more than the limit, no panic, whatever the bytes (B1, B2);
+//   - what compress made comes back.
+func FuzzDecompress(f *testing.F) {
+	seedBatches(f, func(b []byte) { f.Add(byte(Codec(b[attributesAt+1]&codecMask)), b[HeaderLen:]) })
+	f.Fuzz(func(t *testing.T, codec byte, src []byte) {
+		c := Codec(codec%4 + 1)
+		const limit = 100_000
+		out, err := decompress(nil, c, src, limit)
+		if err == nil && len(out) > limit {
+			t.Fatalf("%d bytes above %d", len(out), limit)
+		}
+		packed, err := compress(nil, c, src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := decompress(nil, c, packed, len(src))
+		if err != nil || !bytes.Equal(back, src) {
+			t.Fatalf("%s: %d bytes became %d: %v", c, len(src), len(back), err)
+		}
+		if len(src) > 0 {
+			if _, err := decompress(nil, c, packed, len(src)-1); !errors.Is(err, ErrLimit) {
+				t.Fatalf("%s: limit not seen: %v", c, err)
+			}
+		}
+	})
+}
+
+// OldFormatRange: an error, or 0 <= base <= last and last is the entry's own offset.
+func FuzzOldFormatRange(f *testing.F) {
+	for _, codec := range []Codec{CodecNone, CodecGzip, CodecSnappy, CodecLZ4} {
+		f.Add(oldWrapper(f, 0, 100, 3, codec))
+		f.Add(oldWrapper(f, 1, 100, 3, codec))
+	}
+	f.Fuzz(func(t *testing.T, entry []byte) {
+		entry = bytes.Clone(entry)
+		if len(entry) > oldAttributesAt {
+			resealOld(entry)
+		}
+		base, last, err := OldFormatRange(entry)
+		if err == nil && (base < 0 || base > last || last != int64(binary.BigEndian.Uint64(entry))) {
+			t.Fatalf("%d to %d", base, last)
+		}
+	})
+}
