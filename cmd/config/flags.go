@@ -27,8 +27,8 @@ type Setting struct {
 	Value  string
 }
 
-// given lists the flags that describe a link.
-func (f *Flags) given() []string {
+// Given lists the flags that describe a link.
+func (f *Flags) Given() []string {
 	var out []string
 	for _, g := range []struct {
 		name string
@@ -80,7 +80,7 @@ func (c *checker) flags(cfg *Config, o *Options) bool {
 	for _, s := range o.Flags.Settings {
 		c.set(cfg, s)
 	}
-	given := o.Flags.given()
+	given := o.Flags.Given()
 	switch {
 	case o.File != "" && len(given) > 0:
 		c.problems = append(c.problems, Problem{Kind: Conflict, Field: strings.Join(given, ", "),

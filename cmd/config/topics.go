@@ -57,6 +57,8 @@ func (c *checker) pattern(path, p string) {
 		}
 	case globPattern.MatchString(p) && p != "." && p != "..":
 		return
+	case strings.Contains(p, ","):
+		problem.Do = "give each pattern by itself"
 	}
 	c.add(path, problem)
 }

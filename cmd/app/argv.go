@@ -1,0 +1,138 @@
+package app
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"klink/cmd/spell"
+)
+
+// arrange checks a command line against the commands and puts it in the order
+// that the cli library wants (A4): program, command, flags, "--", topics. By
+// itself the library takes every flag after the first topic for a topic, and
+// "promote orders --dry-run" would really promote.
+func arrange(args []string, commands []*cli.Command) ([]string, error) {
+	program, words := "klink", []string(nil)
+	if len(args) > 0 {
+		program, words = args[0], args[1:]
+	}
+	if len(words) == 0 {
+		return nil, &UsageError{What: "name a command: " + strings.Join(commandNames(commands), ", ")}
+	}
+	switch words[0] {
+	case "--help", "-h":
+		return []string{program, "--help"}, nil
+	case "--version", "-v":
+		words = append([]string{"version"}, words[1:]...)
+	case "help":
+		if len(words) == 1 {
+			return []string{program, "--help"}, nil
+		}
+		words = []string{words[1], "--help"}
+	}
+	command, err := findCommand(words[0], commands)
+	if err != nil {
+		return nil, err
+	}
+	flags, topics, err := split(words[1:], command)
+	if err != nil {
+		return nil, err
+	}
+	out := append([]string{program, command.Name}, flags...)
+	if len(topics) > 0 {
+		out = append(append(out, "--"), topics...)
+	}
+	return out, nil
+}
+
+func commandNames(commands []*cli.Command) []string {
+	var names []string
+	for _, c := range commands {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+func findCommand(word string, commands []*cli.Command) (*cli.Command, error) {
+	if strings.HasPrefix(word, "-") {
+		return nil, &UsageError{What: fmt.Sprintf("%s stands before the command; write klink COMMAND %s", word, word)}
+	}
+	for _, c := range commands {
+		if c.HasName(word) {
+			return c, nil
+		}
+	}
+	names := commandNames(commands)
+	return nil, &UsageError{What: fmt.Sprintf("unknown command %q%s; there are %s", word, spell.DidYouMean(word, names), strings.Join(names, ", "))}
+}
+
+// split tells the flags of a command from the topics.
+func split(words []string, command *cli.Command) (flags, topics []string, err error) {
+	fail := func(format string, a ...any) ([]string, []string, error) {
+		return nil, nil, &UsageError{Command: command.Name, What: fmt.Sprintf(format, a...)}
+	}
+	takesValue := flagTable(command)
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		if word == "--" {
+			continue // what follows is looked at like the rest: no topic begins with -
+		}
+		if !strings.HasPrefix(word, "-") {
+			topics = append(topics, word)
+			continue
+		}
+		name, _, inline := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		value, known := takesValue[name]
+		switch {
+		case !known:
+			return fail("unknown flag %s%s", flagName(name), suggestFlag(name, takesValue))
+		case !value && !inline && i+1 < len(words) && (words[i+1] == "true" || words[i+1] == "false"):
+			// The library would set the flag and take the word for a topic.
+			return fail("write %s=%s", flagName(name), words[i+1])
+		case !value || inline:
+			flags = append(flags, word)
+		case i+1 == len(words) || strings.HasPrefix(words[i+1], "-"):
+			return fail("flag %s needs a value", flagName(name))
+		default:
+			flags = append(flags, word, words[i+1])
+			i++
+		}
+	}
+	return flags, topics, nil
+}
+
+// flagTable tells of each flag's name whether it takes a value.
+func flagTable(command *cli.Command) map[string]bool {
+	table := map[string]bool{"help": false, "h": false}
+	for _, f := range command.Flags {
+		_, isSwitch := f.(*cli.BoolFlag)
+		for _, name := range f.Names() {
+			table[name] = !isSwitch
+		}
+	}
+	return table
+}
+
+func flagName(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+func suggestFlag(name string, table map[string]bool) string {
+	var long []string
+	for known := range table {
+		if len(known) > 1 {
+			long = append(long, known)
+		}
+	}
+	slices.Sort(long)
+	if near, ok := spell.Nearest(name, long); ok {
+		return " (did you mean --" + near + "?)"
+	}
+	return ""
+}

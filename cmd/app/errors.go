@@ -1,0 +1,54 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"klink/cmd/config"
+	"klink/cmd/httpd"
+)
+
+// The exit codes (A3).
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// UsageError is a command line that cannot be understood.
+type UsageError struct {
+	// Command is the command it was about, or "".
+	Command string
+	What    string
+}
+
+// Error says what is wrong and where help is.
+func (e *UsageError) Error() string {
+	if e.Command == "" {
+		return e.What + "; see klink --help"
+	}
+	return fmt.Sprintf("%s: %s; see klink %s --help", e.Command, e.What, e.Command)
+}
+
+// report prints an error, once, and returns the exit code (A2).
+func report(w io.Writer, err error) int {
+	if err == nil {
+		return exitDone
+	}
+	var usage *UsageError
+	var cfg *config.Error
+	var listen *httpd.ListenError
+	switch {
+	case errors.As(err, &cfg):
+		fmt.Fprintf(w, "klink: the configuration cannot be used:\n  %s\n", strings.ReplaceAll(cfg.Error(), "\n", "\n  "))
+		return exitUsage
+	case errors.As(err, &usage), errors.As(err, &listen):
+		fmt.Fprintf(w, "klink: %v\n", err)
+		return exitUsage
+	default:
+		fmt.Fprintf(w, "klink: %v\n", err)
+		return exitFailed
+	}
+}

@@ -1,0 +1,11 @@
+package app
+
+// Keys of log lines; those shared with metrics are in package telemetry.
+const (
+	keyConfigHash  = "config_hash"
+	keyLinks       = "links"
+	keyHTTP        = "http"
+	keyFetchMemory = "fetch_memory"
+	keyMemoryLimit = "memory_limit"
+	keyLimit       = "limit"
+)

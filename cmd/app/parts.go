@@ -1,0 +1,43 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"klink/cmd/config"
+	"klink/linker/state"
+)
+
+// Parts are what the command line is tied to. wire.go fills them in; tests put
+// others in their place.
+type Parts struct {
+	// Wire builds the daemon for a checked configuration. It waits for no cluster:
+	// one that is down is a state of the daemon's. An error ends klink: with exit
+	// code 2 where it is a *config.Error or a *UsageError, else with 1.
+	Wire func(ctx context.Context, cfg *config.Config, d Deps) (Daemon, error)
+	// ReportFromTarget reads the last recorded states of the configuration's links
+	// from the control topics of their targets, without a daemon; AsOf is when the
+	// oldest of them was recorded. The configuration may lack sources.
+	ReportFromTarget func(ctx context.Context, cfg *config.Config) (state.Report, error)
+}
+
+// Deps are given to everything that is built.
+type Deps struct {
+	Logger  *slog.Logger
+	Meter   metric.Meter
+	Version string
+}
+
+// Daemon mirrors until its context ends.
+type Daemon interface {
+	// Run returns nil once it drained after ctx ended, and an error only for a
+	// broken invariant.
+	Run(ctx context.Context) error
+	// Report returns the state of all links, from memory, at any time.
+	Report() state.Report
+}
+
+// aliver is a Daemon that knows whether its loops turn.
+type aliver interface{ Alive() error }

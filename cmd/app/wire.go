@@ -1,0 +1,304 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+
+	"klink/cmd/config"
+	"klink/cmd/kafka"
+	"klink/fetcher"
+	"klink/fetcher/feed"
+	"klink/fetcher/leaders"
+	"klink/linker"
+	"klink/linker/appender"
+	"klink/linker/control"
+	"klink/linker/plan"
+	"klink/linker/remote"
+	"klink/linker/state"
+	"klink/linker/topics"
+)
+
+// lookTimeout bounds one look at which cluster answers.
+const lookTimeout = 10 * time.Second
+
+// production returns the parts of the real klink. This file is the only place
+// that knows both sides.
+func production() Parts {
+	return Parts{
+		Wire: func(_ context.Context, cfg *config.Config, d Deps) (Daemon, error) {
+			m, err := newMirror(cfg, d)
+			if err != nil {
+				return nil, err
+			}
+			return m, nil
+		},
+		ReportFromTarget: reportFromTarget,
+	}
+}
+
+// mirror is all links of one configuration, wired and ready to run.
+type mirror struct {
+	links []*side
+}
+
+// side is one link with all that belongs to it.
+type side struct {
+	link     *linker.Link
+	fetch    *fetcher.Fetcher
+	append   *appender.Appender
+	src      *kafka.Source
+	dst      *kafka.Target
+	srcMap   *leaders.Map
+	dstMap   *leaders.Map
+	released sync.Once
+}
+
+// newMirror wires the links of a configuration. It dials nothing.
+func newMirror(cfg *config.Config, d Deps) (*mirror, error) {
+	budget := fetcher.NewBudget(int64(cfg.Limits.FetchMemory))
+	if err := budget.Instrument(d.Meter); err != nil {
+		return nil, fmt.Errorf("make instruments: %w", err)
+	}
+	m := &mirror{}
+	for _, l := range cfg.Links {
+		s, err := newSide(l, cfg.Limits.FetchMemory, budget, d)
+		if err != nil {
+			m.release()
+			return nil, err
+		}
+		m.links = append(m.links, s)
+	}
+	return m, nil
+}
+
+func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps) (*side, error) {
+	matcher, err := newMatcher(l.Topics)
+	if err != nil {
+		return nil, &UsageError{Command: "run", What: fmt.Sprintf("link %s: topics.%v", l.Name, err)}
+	}
+	log := d.Logger.With("link", l.Name)
+	o := kafka.Options{Link: l, FetchMemory: memory, Version: d.Version, Logger: d.Logger}
+	s := &side{}
+	if s.src, err = kafka.OpenSource(o); err != nil {
+		return nil, err
+	}
+	if s.dst, err = kafka.OpenTarget(o); err != nil {
+		s.src.Close()
+		return nil, err
+	}
+	s.srcMap, s.dstMap = leaders.New(s.src.Admin), leaders.New(s.dst.Admin)
+	s.fetch = fetcher.New(fetcher.Options{Client: s.src.Fetch, Admin: s.src.Admin, Leaders: s.srcMap, Budget: budget,
+		Logger: d.Logger, Meter: d.Meter, Limit: limiter(l.Limits.BytesPerSecond), Link: l.Name})
+	s.append = appender.New(appender.Options{Lanes: s.dst.Lanes, Slow: s.dst.Slow, Admin: s.dst.Admin, Leaders: s.dstMap,
+		MaxRequestBytes: int32(min(appender.DefaultMaxRequestBytes, int64(memory)/4)), Logger: d.Logger, Meter: d.Meter, Link: l.Name})
+	s.link, err = linker.New(linker.Options{
+		Name: l.Name, Source: s.fetch, Target: s.append, Memory: budget,
+		SrcReader: reader{fetcher.NewLogReader(s.src.Admin, s.srcMap, budget)},
+		DstReader: reader{fetcher.NewLogReader(s.dst.Admin, s.dstMap, budget)},
+		Clusters:  &clusters{src: look{s.srcMap, s.src.Ping}, dst: look{s.dstMap, s.dst.Ping}},
+		Catalog: linker.NewCatalog(linker.CatalogOptions{Src: s.src.Admin, Dst: s.dst.Admin, Matcher: matcher, Logger: log,
+			Plan: topics.PlanOptions{ReplicationFactor: l.Topics.ReplicationFactor, Overrides: l.Topics.Configs}}),
+		OpenStore: storeOpener(s.dst, log), Limits: plan.DefaultLimits(), Worker: workerName(), Version: d.Version,
+		Logger: d.Logger, Meter: d.Meter,
+	})
+	if err != nil {
+		s.release()
+		return nil, err
+	}
+	return s, nil
+}
+
+func newMatcher(t config.Topics) (*topics.Matcher, error) {
+	if err := topics.ValidateOverrides(t.Configs); err != nil {
+		return nil, err
+	}
+	return topics.NewMatcher(topics.Rules{Include: t.Include, Exclude: t.Exclude,
+		Rename: topics.Rename{Prefix: t.Rename.Prefix, Suffix: t.Rename.Suffix, Map: t.Rename.Map}})
+}
+
+func limiter(perSecond config.Bytes) *rate.Limiter {
+	if perSecond <= 0 {
+		return nil
+	}
+	return rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond/5)))
+}
+
+// workerName tells processes apart in reports.
+func workerName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown-host"
+	}
+	return fmt.Sprintf("%s-%d", host, os.Getpid())
+}
+
+// Run mirrors all links until ctx ends, and then until they have drained.
+func (m *mirror) Run(ctx context.Context) error {
+	defer m.release()
+	g, ctx := errgroup.WithContext(ctx)
+	for _, s := range m.links {
+		g.Go(func() error { return s.run(ctx) })
+	}
+	return g.Wait()
+}
+
+// run keeps the source and target sides alive for as long as the link needs to
+// drain.
+func (s *side) run(ctx context.Context) error {
+	under, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	g := new(errgroup.Group)
+	g.Go(func() error { return s.fetch.Run(under) })
+	g.Go(func() error { return s.append.Run(under) })
+	err := s.link.Run(ctx)
+	stop()
+	return errors.Join(err, g.Wait())
+}
+
+func (m *mirror) release() {
+	for _, s := range m.links {
+		s.release()
+	}
+}
+
+func (s *side) release() {
+	s.released.Do(func() {
+		s.srcMap.Close()
+		s.dstMap.Close()
+		s.src.Close()
+		s.dst.Close()
+	})
+}
+
+// Report returns what all links are doing.
+func (m *mirror) Report() state.Report {
+	r := state.Report{AsOf: time.Now().UTC(), Links: []state.Link{}}
+	for _, s := range m.links {
+		r.Links = append(r.Links, s.link.Report())
+	}
+	return r
+}
+
+// reader gives fetcher.LogReader the shape of the linker's port.
+type reader struct{ log *fetcher.LogReader }
+
+func (r reader) Bounds(ctx context.Context, p feed.Partition, id feed.TopicID) (feed.Bounds, error) {
+	return r.log.Bounds(ctx, p, id)
+}
+
+func (r reader) Read(ctx context.Context, p feed.Partition, id feed.TopicID, from int64, maxBytes int32) (*feed.Chunk, error) {
+	return r.log.Read(ctx, fetcher.ReadRequest{Partition: p, ID: id, From: from, MaxBytes: maxBytes, ReadCommitted: true})
+}
+
+// look asks one cluster who it is, and on failure finds out what stands in the
+// way.
+type look struct {
+	leaders *leaders.Map
+	ping    func(context.Context) error
+}
+
+func (l look) id(ctx context.Context, side string) (string, *linker.Trouble) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	if l.leaders.ClusterID() == "" {
+		// Never seen yet: a ping fails sooner than the client's own retries.
+		if err := l.ping(ctx); err != nil {
+			return "", obstacle(side, err)
+		}
+	}
+	if err := l.leaders.Refresh(ctx); err != nil {
+		again, stop := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)
+		defer stop()
+		if p := l.ping(again); p != nil {
+			err = p
+		}
+		return "", obstacle(side, err)
+	}
+	return l.leaders.ClusterID(), nil
+}
+
+// obstacle turns an error of a connection into trouble with a reason and hint.
+func obstacle(side string, err error) *linker.Trouble {
+	o := kafka.Classify(err)
+	return &linker.Trouble{Reason: o.Reason, Detail: side + ": " + o.Error(), Hint: o.Hint}
+}
+
+type clusters struct{ src, dst look }
+
+func (c *clusters) SourceID(ctx context.Context) (string, *linker.Trouble) {
+	return c.src.id(ctx, "source")
+}
+
+func (c *clusters) TargetID(ctx context.Context) (string, *linker.Trouble) {
+	return c.dst.id(ctx, "target")
+}
+
+// storeOpener opens the control topic, once the target answers.
+func storeOpener(dst *kafka.Target, log *slog.Logger) func(context.Context) (linker.Store, *linker.Trouble) {
+	return func(ctx context.Context) (linker.Store, *linker.Trouble) {
+		ctx, cancel := context.WithTimeout(ctx, 3*lookTimeout)
+		defer cancel()
+		s, err := control.Open(ctx, control.Options{Client: dst.Control, Logger: log})
+		switch {
+		case err == nil:
+			return s, nil
+		case errors.Is(err, control.ErrNewer):
+			return nil, &linker.Trouble{Reason: state.ControlUnwritable, Detail: err.Error(), Final: err}
+		}
+		t := &linker.Trouble{Reason: state.ControlUnwritable, Detail: "target: " + err.Error()}
+		if r := remote.ReasonOf(err); r == state.NoPermission || r == state.Authentication {
+			t.Reason = r
+		}
+		return nil, t
+	}
+}
+
+// reportFromTarget reads the last recorded states of all links from the control
+// topics of their targets; as of the oldest of them.
+func reportFromTarget(ctx context.Context, cfg *config.Config) (state.Report, error) {
+	out := state.Report{Links: []state.Link{}}
+	for _, l := range cfg.Links {
+		r, err := readRecorded(ctx, cfg, l)
+		if err != nil {
+			return out, fmt.Errorf("link %s: %w", l.Name, err)
+		}
+		if out.AsOf.IsZero() || r.AsOf.Before(out.AsOf) {
+			out.AsOf = r.AsOf
+		}
+		out.Links = append(out.Links, r.Links...)
+	}
+	return out, nil
+}
+
+func readRecorded(ctx context.Context, cfg *config.Config, l config.Link) (state.Report, error) {
+	dst, err := kafka.OpenTarget(kafka.Options{Link: l, FetchMemory: cfg.Limits.FetchMemory, Version: Version()})
+	if err != nil {
+		return state.Report{}, err
+	}
+	defer dst.Close()
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	if err := dst.Ping(ctx); err != nil {
+		return state.Report{}, err
+	}
+	view, err := control.Read(ctx, dst.Control)
+	if err != nil {
+		return state.Report{}, err
+	}
+	r := view.Report()
+	for _, k := range r.Links {
+		if k.Name == l.Name {
+			r.Links = []state.Link{k}
+			return r, nil
+		}
+	}
+	return r, fmt.Errorf("the target's control topic %s knows no link of this name", control.TopicName)
+}
