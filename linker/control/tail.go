@@ -169,14 +169,13 @@ func (t *tail) toStart(ctx context.Context) error {
 	if err != nil {
 		return classify(op, right, err)
 	}
-	for _, topic := range resp.Topics {
-		for _, p := range topic.Partitions {
-			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
-				return classify(op, right, err)
-			}
-			t.next = p.Offset
-			return nil
-		}
+	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
+		return &Fault{Op: op, Reason: state.ControlUnwritable, Err: errors.New("the answer does not hold one partition")}
 	}
-	return &Fault{Op: op, Reason: state.ControlUnwritable, Err: errors.New("the answer holds no partition")}
+	got := resp.Topics[0].Partitions[0]
+	if err := kerr.ErrorForCode(got.ErrorCode); err != nil {
+		return classify(op, right, err)
+	}
+	t.next = got.Offset
+	return nil
 }
