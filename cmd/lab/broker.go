@@ -51,6 +51,15 @@ func (b *Broker) Running() bool {
 	return p != nil && p.Running()
 }
 
+// PID is the process id of the broker's latest run; 0 before the first. What the
+// system tells of that process (time, memory) is of use while Running.
+func (b *Broker) PID() int {
+	if p := b.process(); p != nil {
+		return p.PID()
+	}
+	return 0
+}
+
 func (b *Broker) process() *process.Process {
 	b.mu.Lock()
 	defer b.mu.Unlock()
