@@ -112,6 +112,34 @@ func (m *Map) Leader(topic string, partition int32) (l Leader, ok bool) {
 	return l, l.Broker >= 0
 }
 
+// Sight is what is known of one partition, without copying the whole topic.
+type Sight struct {
+	Leader
+	// ID is the topic's id, zero where unknown.
+	ID [16]byte
+	// Exists is false where the last answer had no such topic or partition.
+	Exists bool
+	// Err is the topic's error, as in Topic.
+	Err error
+}
+
+// Look returns what is known of a partition; ok is false where the cluster
+// never told anything about the topic.
+func (m *Map) Look(topic string, partition int32) (s Sight, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := m.topics[topic]
+	if t == nil {
+		return Sight{Leader: Leader{-1, -1}}, false
+	}
+	s = Sight{Leader: Leader{-1, -1}, ID: t.ID, Err: t.Err}
+	if partition >= 0 && int(partition) < len(t.Leaders) {
+		s.Leader = t.Leaders[partition]
+		s.Exists = !errors.Is(t.Err, kerr.UnknownTopicOrPartition)
+	}
+	return s, true
+}
+
 // Topic returns a copy of what is known of a topic.
 func (m *Map) Topic(topic string) (Topic, bool) {
 	m.mu.Lock()

@@ -1,0 +1,12 @@
+package fetcher
+
+// Keys of log lines.
+const (
+	keyLink      = "link"
+	keyBroker    = "broker"
+	keyTopic     = "topic"
+	keyPartition = "partition"
+	keyError     = "error"
+	keyNext      = "next"
+	keyLasted    = "lasted"
+)
