@@ -27,7 +27,9 @@ func readGzip(dst, src []byte, maxBytes int) ([]byte, error) {
 		return dst, malformed("gzip: %w", err)
 	}
 	for {
-		dst = slices.Grow(dst, min(max(4*len(src), 512), 1<<20))
+		if len(dst) == cap(dst) {
+			dst = slices.Grow(dst, min(max(len(dst), 4*len(src), 512), maxBytes+1-len(dst)))
+		}
 		room := min(cap(dst), maxBytes+1) // one more, to see that it is too much
 		n, err := r.z.Read(dst[len(dst):room])
 		dst = dst[:len(dst)+n]

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 
@@ -110,4 +111,74 @@ func TestRecodeKeepsRecords(t *testing.T) {
 		}
 		wantRecords(t, recordsOf(t, again), want)
 	})
+}
+
+func TestRecodeRefuses(t *testing.T) {
+	records := jsonRecords(10, 5, 50)
+	holed := append(append([]Record(nil), records[:2]...), records[3:]...)
+	for name, tc := range map[string]struct {
+		b    []byte
+		opt  RecodeOptions
+		want error
+	}{
+		"control":       {oracleEncode(t, records, batchShape{attributes: controlBit}), RecodeOptions{}, ErrControl},
+		"holes":         {oracleEncode(t, holed, batchShape{}), RecodeOptions{}, ErrNotContiguous},
+		"unknown codec": {oracleEncode(t, records, batchShape{}), RecodeOptions{Codec: 5}, ErrCodec},
+		"old format":    {oldWrapper(t, 0, 10, 2, CodecGzip), RecodeOptions{}, ErrOldFormat},
+	} {
+		if pieces, err := Recode(tc.b, tc.opt); !errors.Is(err, tc.want) || pieces != nil {
+			t.Errorf("%s: %d pieces, %v", name, len(pieces), err)
+		}
+	}
+	if pieces, err := Recode(oracleEncode(t, holed, batchShape{}), RecodeOptions{From: 13}); err != nil || len(pieces) != 1 || pieces[0].Base != 13 {
+		t.Errorf("above the hole: %v, %v", pieces, err)
+	}
+	if pieces, err := Encode(each(holed), RecodeOptions{}); !errors.Is(err, ErrNotContiguous) || pieces != nil {
+		t.Errorf("Encode: %v, %v", pieces, err)
+	}
+	broken := errors.New("broken")
+	if _, err := Encode(func(yield func(Record, error) bool) { yield(Record{}, broken) }, RecodeOptions{}); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	if _, err := Encode(each(records), RecodeOptions{Limits: Limits{MaxUncompressedBytes: 100}}); !errors.Is(err, ErrLimit) {
+		t.Error(err)
+	}
+	if pieces, err := Encode(each(nil), RecodeOptions{}); err != nil || pieces != nil {
+		t.Error(pieces, err)
+	}
+}
+
+func TestRecodeOneRecordTooLarge(t *testing.T) {
+	records := jsonRecords(10, 5, 50)
+	records[3].Value = bytes.Repeat([]byte{1}, 5000)
+	_, err := Recode(oracleEncode(t, records, batchShape{codec: CodecZstd}), RecodeOptions{MaxBytes: 1000})
+	var tooLarge *RecordTooLargeError
+	if !errors.As(err, &tooLarge) || tooLarge.Offset != 13 || tooLarge.MaxBytes != 1000 || tooLarge.Bytes < 5061 || tooLarge.Bytes > 5100 {
+		t.Fatalf("%+v", err)
+	}
+	if !errors.Is(err, ErrRecordTooLarge) {
+		t.Fatal(err)
+	}
+	// Compressed it fits.
+	if pieces, err := Recode(oracleEncode(t, records, batchShape{}), RecodeOptions{MaxBytes: 1000, Codec: CodecLZ4}); err != nil || len(pieces) == 0 {
+		t.Fatal(pieces, err)
+	}
+}
+
+// Splitting makes few batches, not one for each record.
+func TestRecodeFillsItsBatches(t *testing.T) {
+	records := jsonRecords(0, 1000, 1000)
+	for _, codec := range allCodecs {
+		pieces, err := Encode(each(records), RecodeOptions{Codec: codec, MaxBytes: 64 << 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := 0
+		for _, p := range pieces {
+			sum += len(p.Bytes)
+		}
+		if least := sum/(64<<10) + 1; len(pieces) > 2*least {
+			t.Errorf("%s: %d batches where %d would do", codec, len(pieces), least)
+		}
+	}
 }

@@ -62,6 +62,8 @@ func readZstd(dst, src []byte, maxBytes int) ([]byte, error) {
 		switch {
 		case err == nil && len(out) <= maxBytes:
 			return out, nil
+		case errors.Is(err, zstd.ErrWindowSizeExceeded):
+			return dst, ErrLimit // half a gigabyte: above any limit worth setting
 		case err != nil && !ranOut:
 			return dst, malformed("zstd: %w", err)
 		case err == nil || wanted == maxBytes:
