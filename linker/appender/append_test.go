@@ -311,6 +311,7 @@ func TestAppendBusyAndWithdrawn(t *testing.T) {
 func TestRunEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigOptions{topics: map[string]int32{"a": 2}})
+		defer r.stop()
 		h := r.hold(func(*kmsg.ProduceRequest) bool { return true })
 		var wg sync.WaitGroup
 		results := make([]Result, 2)
@@ -318,15 +319,14 @@ func TestRunEnds(t *testing.T) {
 		h.wait(1)
 		wg.Go(func() { results[1] = r.append(r.target("a", 1), 0, 1, 0) })
 		synctest.Wait()
-		late := r.target("a", 0)
-		go h.release()
-		r.stop()
+		r.halt()
 		wg.Wait()
+		h.release()
 		wantOutcome(t, results[0], Unknown, state.Unreachable)
 		if results[1].Outcome != NotSent || !errors.Is(results[1].Err, ErrStopped) {
 			t.Fatalf("waiting append: %+v", results[1])
 		}
-		if res := r.a.Append(context.Background(), late, dataBatch(1, testPID, 0, 0), 0); !errors.Is(res.Err, ErrStopped) {
+		if res := r.a.Append(t.Context(), r.target("a", 0), dataBatch(1, testPID, 0, 0), 0); !errors.Is(res.Err, ErrStopped) {
 			t.Fatalf("append after the end: %+v", res)
 		}
 	})

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
@@ -104,6 +106,9 @@ type Result struct {
 	ThrottleFor time.Duration
 }
 
+// nobody leads.
+var nobody = leaders.Leader{Broker: -1, Epoch: -1}
+
 // Appender is safe for concurrent use.
 type Appender struct {
 	opts Options
@@ -161,7 +166,7 @@ func (a *Appender) begin() error {
 	if len(a.opts.Lanes) == 0 || a.opts.Slow == nil || a.opts.Admin == nil || a.opts.Leaders == nil {
 		return errors.New("appender options: lanes, slow and admin clients and the leader map are required")
 	}
-	for _, cl := range append([]*kgo.Client{a.opts.Slow}, a.opts.Lanes...) {
+	for _, cl := range append(slices.Clone(a.opts.Lanes), a.opts.Slow) {
 		if cl.OptValue(kgo.RequiredAcks) == kgo.NoAck() {
 			return errors.New("appender options: a produce client has RequiredAcks(NoAck)")
 		}
@@ -214,7 +219,7 @@ func (a *Appender) Append(ctx context.Context, t Target, batch []byte, expect in
 }
 
 func notSent(t Target, err error) Result {
-	return Result{Outcome: NotSent, Base: -1, LogStart: -1, Leader: leaders.Leader{Broker: -1, Epoch: -1},
+	return Result{Outcome: NotSent, Base: -1, LogStart: -1, Leader: nobody,
 		Err: &Fault{Op: opAppend, Target: t, Broker: -1, Err: err}}
 }
 
@@ -258,27 +263,20 @@ func (a *Appender) releaseLocked(t Target) {
 // route looks a partition's leader up and compares the topic's id with the one
 // the map knows, which is what protects below Produce v13.
 func (a *Appender) route(t Target) (leaders.Leader, error) {
-	none := leaders.Leader{Broker: -1, Epoch: -1}
-	if t.ID != ([16]byte{}) {
-		if name, ok := a.opts.Leaders.Name(t.ID); !ok || name != t.Topic {
-			topic, known := a.opts.Leaders.Topic(t.Topic)
-			switch {
-			case known && topic.Err != nil:
-				return none, topic.Err
-			case known:
-				return none, ErrTopicID
-			}
-			return none, ErrNoLeader
-		}
+	s, ok := a.opts.Leaders.Look(t.Topic, t.Partition)
+	switch {
+	case !ok:
+		return nobody, ErrNoLeader
+	case s.Err != nil:
+		return nobody, s.Err
+	case s.ID != t.ID:
+		return nobody, fmt.Errorf("%w: %x, now %x", ErrTopicID, t.ID, s.ID)
+	case !s.Exists:
+		return nobody, kerr.UnknownTopicOrPartition
+	case s.Broker < 0:
+		return nobody, ErrNoLeader
 	}
-	l, ok := a.opts.Leaders.Leader(t.Topic, t.Partition)
-	if !ok {
-		if topic, known := a.opts.Leaders.Topic(t.Topic); known && topic.Err != nil {
-			return none, topic.Err
-		}
-		return none, ErrNoLeader
-	}
-	return l, nil
+	return s.Leader, nil
 }
 
 // routeAsking asks the cluster first where the leader is in doubt, and once
@@ -294,6 +292,6 @@ func (a *Appender) routeAsking(ctx context.Context, t Target, ask bool) (leaders
 		return l, nil
 	}
 	reason, right, _ := readVerdict(err, rightDescribe)
-	return leaders.Leader{Broker: -1, Epoch: -1}, &Fault{Op: opAppend, Target: t, Broker: -1, Reason: reason, Right: right,
+	return nobody, &Fault{Op: opAppend, Target: t, Broker: -1, Reason: reason, Right: right,
 		Err: fmt.Errorf("find the leader: %w", err)}
 }

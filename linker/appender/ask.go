@@ -2,10 +2,8 @@ package appender
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"klink/fetcher/leaders"
@@ -109,26 +107,13 @@ func topicsOf(targets []Target) []string {
 // byLeader groups targets by who leads them now; the others are noted.
 func (a *Appender) byLeader(targets []Target, note func(Target, int32, error)) map[int32][]routed {
 	groups := make(map[int32][]routed)
-	topics := make(map[string]leaders.Topic)
 	for _, t := range targets {
-		topic, ok := topics[t.Topic]
-		if !ok {
-			topic, _ = a.opts.Leaders.Topic(t.Topic)
-			topics[t.Topic] = topic
+		l, err := a.route(t)
+		if err != nil {
+			note(t, -1, err)
+			continue
 		}
-		switch {
-		case topic.Err != nil:
-			note(t, -1, topic.Err)
-		case topic.ID != t.ID:
-			note(t, -1, fmt.Errorf("%w: %x, now %x", ErrTopicID, t.ID, topic.ID))
-		case t.Partition < 0 || int(t.Partition) >= len(topic.Leaders):
-			note(t, -1, kerr.UnknownTopicOrPartition)
-		case topic.Leaders[t.Partition].Broker < 0:
-			note(t, -1, ErrNoLeader)
-		default:
-			l := topic.Leaders[t.Partition]
-			groups[l.Broker] = append(groups[l.Broker], routed{t, l})
-		}
+		groups[l.Broker] = append(groups[l.Broker], routed{t, l})
 	}
 	return groups
 }

@@ -142,7 +142,10 @@ func TestLogEndsDeadline(t *testing.T) {
 		r := newRig(t, rigOptions{topics: map[string]int32{"a": 1}})
 		defer r.stop()
 		gate := make(chan struct{})
-		defer close(gate)
+		defer func() {
+			close(gate)
+			synctest.Wait()
+		}()
 		r.cluster.ControlKey(int16(kmsg.OffsetForLeaderEpoch), func(kmsg.Request) (kmsg.Response, error, bool) {
 			r.cluster.SleepControl(func() { <-gate })
 			return nil, nil, false

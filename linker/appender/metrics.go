@@ -36,14 +36,15 @@ type metrics struct {
 func newMetrics(m metric.Meter, link string) *metrics {
 	t := &metrics{link: link, classes: make(map[string]metric.MeasurementOption)}
 	var errs [7]error
-	t.requests, errs[0] = m.Int64Counter("klink_produce_requests", metric.WithDescription("Produce requests sent to the target."))
-	t.batches, errs[1] = m.Int64Counter("klink_produce_batches", metric.WithDescription("Record batches sent to the target."))
-	t.bytes, errs[2] = m.Int64Counter("klink_produce_bytes", metric.WithDescription("Bytes of record batches sent to the target."))
-	t.failures, errs[3] = m.Int64Counter("klink_produce_failures", metric.WithDescription("Batches that were not simply appended, by class: a protocol error's name, cut, deadline, not_sent, misplaced, duplicate."))
-	t.inFlight, errs[4] = m.Int64UpDownCounter("klink_produce_in_flight_bytes", metric.WithDescription("Bytes of batches sent and not answered yet."))
-	t.throttle, errs[5] = m.Float64Counter("klink_produce_throttle_seconds", metric.WithDescription("Time the target's quotas kept produce connections quiet."))
-	t.seconds, errs[6] = m.Float64Histogram("klink_produce_seconds", metric.WithDescription("Time from sending a produce request to its answer."),
-		metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(secondsBounds...))
+	t.requests, errs[0] = m.Int64Counter("klink.produce.requests", metric.WithDescription("Produce requests sent to the target"))
+	t.batches, errs[1] = m.Int64Counter("klink.produce.batches", metric.WithDescription("Record batches sent to the target"))
+	t.bytes, errs[2] = m.Int64Counter("klink.produce.bytes", metric.WithUnit("By"), metric.WithDescription("Bytes of record batches sent to the target"))
+	t.failures, errs[3] = m.Int64Counter("klink.produce.failures",
+		metric.WithDescription("Batches that were not simply appended, by class: a protocol error's name, cut, deadline, not_sent, misplaced, duplicate"))
+	t.inFlight, errs[4] = m.Int64UpDownCounter("klink.produce.in_flight", metric.WithUnit("By"), metric.WithDescription("Bytes of batches sent and not answered yet"))
+	t.throttle, errs[5] = m.Float64Counter("klink.produce.throttle", metric.WithUnit("s"), metric.WithDescription("Time the target's quotas kept produce connections quiet"))
+	t.seconds, errs[6] = m.Float64Histogram("klink.produce.duration", metric.WithUnit("s"),
+		metric.WithDescription("Time from sending a produce request to its answer"), metric.WithExplicitBucketBoundaries(secondsBounds...))
 	for _, err := range errs {
 		if err != nil {
 			return newMetrics(noop.NewMeterProvider().Meter(""), link)

@@ -34,8 +34,8 @@ func TestMetrics(t *testing.T) {
 		for _, m := range got.ScopeMetrics[0].Metrics {
 			byName[m.Name] = m.Data
 		}
-		for name, want := range map[string]int64{"klink_produce_requests": 2, "klink_produce_batches": 2,
-			"klink_produce_bytes": bytes, "klink_produce_in_flight_bytes": 0, "klink_produce_failures": 1} {
+		for name, want := range map[string]int64{"klink.produce.requests": 2, "klink.produce.batches": 2,
+			"klink.produce.bytes": bytes, "klink.produce.in_flight": 0, "klink.produce.failures": 1} {
 			sum, ok := byName[name].(metricdata.Sum[int64])
 			if !ok || len(sum.DataPoints) != 1 || sum.DataPoints[0].Value != want {
 				t.Errorf("%s: %+v, want %d", name, byName[name], want)
@@ -45,12 +45,12 @@ func TestMetrics(t *testing.T) {
 				t.Errorf("%s: link %q", name, v.AsString())
 			}
 		}
-		failures := byName["klink_produce_failures"].(metricdata.Sum[int64])
+		failures := byName["klink.produce.failures"].(metricdata.Sum[int64])
 		if v, _ := failures.DataPoints[0].Attributes.Value(attribute.Key("class")); v.AsString() != "REQUEST_TIMED_OUT" {
 			t.Errorf("class %q", v.AsString())
 		}
-		if h, ok := byName["klink_produce_seconds"].(metricdata.Histogram[float64]); !ok || h.DataPoints[0].Count != 2 {
-			t.Errorf("latency: %+v", byName["klink_produce_seconds"])
+		if h, ok := byName["klink.produce.duration"].(metricdata.Histogram[float64]); !ok || h.DataPoints[0].Count != 2 {
+			t.Errorf("latency: %+v", byName["klink.produce.duration"])
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -30,7 +31,8 @@ type rig struct {
 	leaders *leaders.Map
 	a       *Appender
 	admin   *kgo.Client
-	stop    func()
+	halt    func() // ends Run
+	stop    func() // ends everything
 	// loseAnswer makes the next answer on a fast lane vanish after the broker
 	// has sent it; the connection then ends.
 	loseAnswer atomic.Bool
@@ -84,9 +86,12 @@ func newRig(t testing.TB, o rigOptions) *rig {
 			}
 		})
 	}
-	r.stop = sync.OnceFunc(func() {
+	r.halt = func() {
 		cancel()
 		wg.Wait()
+	}
+	r.stop = sync.OnceFunc(func() {
+		r.halt()
 		r.leaders.Close()
 		for _, cl := range append(opt.Lanes, opt.Slow, opt.Admin) {
 			cl.Close()
@@ -223,7 +228,10 @@ type holder struct {
 // hold makes the broker sit on matching requests. Others are served meanwhile.
 func (r *rig) hold(match func(*kmsg.ProduceRequest) bool) *holder {
 	h := &holder{arrived: make(chan struct{}, 1000), gate: make(chan struct{})}
-	h.release = sync.OnceFunc(func() { close(h.gate) })
+	h.release = sync.OnceFunc(func() {
+		close(h.gate)
+		synctest.Wait() // kfake must not be closed while it resumes a request
+	})
 	r.control(func(req *kmsg.ProduceRequest) (kmsg.Response, error, bool) {
 		if match(req) {
 			h.arrived <- struct{}{}
