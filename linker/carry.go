@@ -84,6 +84,8 @@ func (p *partition) learnEpoch(ctx context.Context, step plan.Step) *stop {
 	if step.Epoch < p.lastEpoch {
 		return halt(state.Corrupt, "the batch at offset %d has leader epoch %d, below %d of the one before it", step.Base, step.Epoch, p.lastEpoch)
 	}
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	defer cancel()
 	err := p.lineage.PutEpoch(ctx, control.EpochRecord{Link: p.link, Topic: p.src.Topic, SourceID: p.srcID,
 		Partition: p.src.Partition, Epoch: control.Epoch{Epoch: step.Epoch, First: step.Base}})
 	if err != nil {

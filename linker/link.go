@@ -29,6 +29,9 @@ const (
 	// drainTime is how long an append in flight may take when the link ends. A
 	// supervisor usually waits ten seconds before it kills.
 	drainTime = 8 * time.Second
+	// putTimeout bounds one write to the control topic, so that a target that is
+	// away shows as such. What was written all the same does no harm.
+	putTimeout = 10 * time.Second
 	// topicsAtOnce is how many topics' control records are written side by side.
 	topicsAtOnce = 64
 )
@@ -212,6 +215,8 @@ func (l *Link) pin(ctx context.Context) *Trouble {
 	if known && was.KlinkVersion == l.o.Version {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	defer cancel()
 	err = l.store.PutLink(ctx, control.LinkRecord{Link: l.o.Name, Mode: modeMirror, SourceClusterID: src,
 		TargetClusterID: dst, KlinkVersion: l.o.Version, AppliedAt: time.Now()})
 	if err != nil {

@@ -62,9 +62,8 @@ func (t *topic) claim(ctx context.Context, f Found, there bool) *Trouble {
 	rec, known := store.Topic(t.link.o.Name, f.Topic)
 	switch {
 	case !known:
-		err := store.PutTopic(ctx, control.TopicRecord{Link: t.link.o.Name, SourceTopic: f.Topic, SourceID: f.ID,
+		return t.put(ctx, control.TopicRecord{Link: t.link.o.Name, SourceTopic: f.Topic, SourceID: f.ID,
 			TargetTopic: f.Target, Partitions: f.Partitions})
-		return ownerTrouble(err)
 	case rec.TargetTopic != f.Target:
 		return &Trouble{Reason: state.TopicRefused, Detail: fmt.Sprintf("this link mirrors it to %q so far, now %q is configured", rec.TargetTopic, f.Target),
 			Hint: "undo the change of topics.rename, or use a new link name"}
@@ -97,7 +96,7 @@ func (t *topic) pin(ctx context.Context, f Found, made Prepared) *Trouble {
 		t.log.Warn("the target topic was gone: mirror it from the beginning", "target_topic", f.Target)
 	}
 	if rec != next {
-		if trouble := ownerTrouble(store.PutTopic(ctx, next)); trouble != nil {
+		if trouble := t.put(ctx, next); trouble != nil {
 			return trouble
 		}
 	}
@@ -105,6 +104,12 @@ func (t *topic) pin(ctx context.Context, f Found, made Prepared) *Trouble {
 	defer t.mu.Unlock()
 	t.found, t.prepared, t.generation = f, made, next.Generation
 	return nil
+}
+
+func (t *topic) put(ctx context.Context, r control.TopicRecord) *Trouble {
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	defer cancel()
+	return ownerTrouble(t.link.store.PutTopic(ctx, r))
 }
 
 func (t *topic) running() bool {

@@ -83,6 +83,8 @@ func (l *Link) record(ctx context.Context) {
 // refusal shows where it matters, at the next epoch or topic record; here the
 // next round tries again.
 func (l *Link) recordOnce(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	defer cancel()
 	r := l.Report()
 	pos := state.Position{State: r.State, Reason: state.Reason(r.Reason), Detail: r.Detail}
 	l.mu.Lock()
