@@ -14,6 +14,7 @@ import (
 	"klink/cmd/lab"
 	"klink/cmd/lab/install"
 	"klink/cmd/lab/labtest"
+	"klink/cmd/lab/proxy"
 )
 
 func client(t *testing.T, opts []kgo.Opt, more ...kgo.Opt) *kgo.Client {
@@ -31,6 +32,21 @@ func within(t *testing.T, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// await looks every few milliseconds whether something has become true.
+func await(t *testing.T, what string, reached func() bool) {
+	t.Helper()
+	ctx := within(t, 30*time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !reached() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
 }
 
 func metadata(t *testing.T, c *kgo.Client) *kmsg.MetadataResponse {
@@ -55,6 +71,37 @@ func TestBothVersionsStartBehindTheirProxies(t *testing.T) {
 		if err := k.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+func TestARealBrokerTakesTheLoadAndKeepsWhatWasAnsweredOrNot(t *testing.T) {
+	k := labtest.StartKafka(t, lab.KafkaOptions{Proxy: true})
+	labtest.CreateTopics(t, k, lab.TopicSpec{Name: "t", Partitions: 2, Configs: lab.KeepEverything()})
+	report := labtest.Produce(t, k, lab.LoadOptions{Topics: []string{"t"}, Total: 10000, LargeEvery: 10, Idempotent: true})
+	p := lab.Partition{Topic: "t"}
+	before, err := lab.DigestPartition(within(t, time.Minute), k, p, lab.ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if before.Records != report.Ends[p] {
+		t.Errorf("%d records read, %d acknowledged", before.Records, report.Ends[p])
+	}
+	once := client(t, k.ClientOpts(), kgo.DisableIdempotentWrite(), kgo.RecordRetries(0), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	for _, c := range []struct {
+		action  proxy.Action
+		written int64
+	}{{proxy.CutBefore, 0}, {proxy.DropAnswer, 1}, {proxy.CutSent, 1}} {
+		remove := k.Broker(1).Proxy().On(int16(kmsg.Produce), proxy.Once(c.action))
+		if err := once.ProduceSync(within(t, 20*time.Second), &kgo.Record{Topic: "t", Value: []byte("v")}).FirstErr(); err == nil {
+			t.Errorf("action %d: the producer got an answer", c.action)
+		}
+		remove()
+		want := before.To + c.written
+		await(t, "the log end", func() bool {
+			bounds, err := lab.ReadBounds(t.Context(), k, lab.ReadUncommitted, "t")
+			return err == nil && bounds[p].End == want
+		})
+		before.To = want
 	}
 }
 
@@ -104,13 +151,8 @@ func TestThreeBrokersOutliveOneKilled(t *testing.T) {
 	if err := k.Broker(2).Kill(); err != nil {
 		t.Fatal(err)
 	}
-	ctx := within(t, time.Minute)
-	for len(metadata(t, admin).Brokers) != 2 {
-		if ctx.Err() != nil {
-			t.Fatal("a killed broker was not taken out of the metadata")
-		}
-	}
-	if err := k.Broker(2).Start(ctx); err != nil {
+	await(t, "the killed broker to leave the metadata", func() bool { return len(metadata(t, admin).Brokers) == 2 })
+	if err := k.Broker(2).Start(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 }
