@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,8 +123,9 @@ func TestReadyIsBounded(t *testing.T) {
 // goroutine waiting (W3).
 func TestStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked, release := 0, make(chan struct{})
-		h := Handler(Options{Metrics: http.NotFoundHandler(), Report: func() state.Report { asked++; <-release; return healthy() }})
+		var asked atomic.Int32
+		release := make(chan struct{})
+		h := Handler(Options{Metrics: http.NotFoundHandler(), Report: func() state.Report { asked.Add(1); <-release; return healthy() }})
 		for _, path := range []string{"/healthz", "/readyz", "/v1/status", "/healthz"} {
 			if code, body := get(t, h, path); code != http.StatusServiceUnavailable || !strings.Contains(body, "stuck") {
 				t.Errorf("%s: %d %s", path, code, body)
@@ -132,8 +134,8 @@ func TestStuck(t *testing.T) {
 		if code, body := get(t, h, "/"); code != http.StatusOK || !strings.Contains(body, "stuck") {
 			t.Errorf("page: %d %s", code, body)
 		}
-		if asked != 1 {
-			t.Errorf("asked %d times", asked)
+		if n := asked.Load(); n != 1 {
+			t.Errorf("asked %d times", n)
 		}
 		close(release)
 		synctest.Wait()
