@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"klink/fetcher/batch"
 	"klink/fetcher/leaders"
 	"klink/linker/state"
 )
@@ -157,12 +158,21 @@ func (l *lane) judge(it *item, p *kmsg.ProduceResponseTopicPartition) (verdict, 
 		}
 		return classify(ans.err, true), ans
 	}
-	ans.base, ans.logStart, ans.retimed = p.BaseOffset, p.LogStartOffset, p.LogAppendTime >= 0
+	ans.base, ans.logStart, ans.retimed = p.BaseOffset, p.LogStartOffset, retimed(p.LogAppendTime, it.batch)
 	v := judgeOffset(p.BaseOffset, it.expect)
 	if v.outcome != Appended {
 		ans.err = fmt.Errorf("%w: got %d, expected %d", ErrOffset, p.BaseOffset, it.expect)
 	}
 	return v, ans
+}
+
+// retimed tells whether an answer's append time means that the broker gave the
+// records its own time. The answer for a duplicate carries one on every topic:
+// the max timestamp of the batch that is there (UnifiedLog.append), which is the
+// batch's own unless that one was given another time.
+func retimed(appendTime int64, b []byte) bool {
+	h, err := batch.ParseHeader(b)
+	return appendTime >= 0 && (err != nil || appendTime != h.MaxTimestamp)
 }
 
 // settle remembers what the verdict means for the partition's next batch and

@@ -344,9 +344,13 @@ func TestLaneOddAnswers(t *testing.T) {
 		{"no offset", func(_ *kmsg.ProduceResponse, p *kmsg.ProduceResponseTopicPartition) { p.BaseOffset = -1 },
 			Unknown, state.Unreachable, func(r Result) bool { return r.Base == -1 }},
 		{"append time", func(_ *kmsg.ProduceResponse, p *kmsg.ProduceResponseTopicPartition) {
-			p.LogAppendTime = 1_700_000_000_000
+			p.LogAppendTime = 1_700_000_000_001 // not the batch's own
 		},
 			Appended, "", func(r Result) bool { return r.Retimed }},
+		{"append time of a duplicate", func(_ *kmsg.ProduceResponse, p *kmsg.ProduceResponseTopicPartition) {
+			p.LogAppendTime = 1_700_000_000_000 // the batch's max timestamp
+		},
+			Appended, "", func(r Result) bool { return !r.Retimed }},
 		{"log start", func(_ *kmsg.ProduceResponse, p *kmsg.ProduceResponseTopicPartition) { p.LogStartOffset = 5 },
 			Appended, "", func(r Result) bool { return r.LogStart == 5 && !r.Retimed }},
 		{"unheard-of error", func(_ *kmsg.ProduceResponse, p *kmsg.ProduceResponseTopicPartition) { p.ErrorCode = 9999 },
