@@ -312,15 +312,14 @@ func TestStatusFromSomethingElse(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	parts := Parts{Wire: (&fakeDaemon{}).wire}
 	for name, args := range map[string][]string{"help": {"--help"}, "help-run": {"help", "run"}, "help-status": {"status", "--help"}} {
-		r := execute(t.Context(), parts, args...)
+		r := execute(t.Context(), Parts{}, args...)
 		if r.code != 0 || r.err != "" {
 			t.Errorf("%s: %+v", name, r)
 		}
 		golden(t, "testdata/"+name+".golden", r.out)
 	}
-	if r := execute(t.Context(), parts); r.code != 2 || r.out != "" || !strings.Contains(r.err, "name a command") {
+	if r := execute(t.Context(), Parts{}); r.code != 2 || r.out != "" || !strings.Contains(r.err, "name a command") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -340,14 +339,13 @@ func TestVersion(t *testing.T) {
 }
 
 func TestCompletion(t *testing.T) {
-	parts := Parts{Wire: (&fakeDaemon{}).wire}
-	golden(t, "testdata/completion.bash.golden", execute(t.Context(), parts, "completion", "bash").out)
+	golden(t, "testdata/completion.bash.golden", execute(t.Context(), Parts{}, "completion", "bash").out)
 	for shell, want := range map[string]string{"zsh": "bashcompinit", "fish": "complete -c klink"} {
-		if r := execute(t.Context(), parts, "completion", shell); r.code != 0 || !strings.Contains(r.out, want) {
+		if r := execute(t.Context(), Parts{}, "completion", shell); r.code != 0 || !strings.Contains(r.out, want) {
 			t.Errorf("%s: %+v", shell, r)
 		}
 	}
-	if r := execute(t.Context(), parts, "completion", "tcsh"); r.code != 2 {
+	if r := execute(t.Context(), Parts{}, "completion", "tcsh"); r.code != 2 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func testCommands() *shell { return &shell{parts: Parts{Wire: (&fakeDaemon{}).wire}} }
+func testCommands() *shell { return &shell{} }
 
 func TestArrange(t *testing.T) {
 	for _, c := range []struct{ line, want string }{

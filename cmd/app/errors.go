@@ -8,6 +8,7 @@ import (
 
 	"klink/cmd/config"
 	"klink/cmd/httpd"
+	"klink/cmd/kafka"
 )
 
 // The exit codes (A3).
@@ -40,6 +41,7 @@ func report(w io.Writer, err error) int {
 	var usage *UsageError
 	var cfg *config.Error
 	var listen *httpd.ListenError
+	var obstacle *kafka.Obstacle
 	switch {
 	case errors.As(err, &cfg):
 		fmt.Fprintf(w, "klink: the configuration cannot be used:\n  %s\n", strings.ReplaceAll(cfg.Error(), "\n", "\n  "))
@@ -49,6 +51,9 @@ func report(w io.Writer, err error) int {
 		return exitUsage
 	default:
 		fmt.Fprintf(w, "klink: %v\n", err)
+		if errors.As(err, &obstacle) && obstacle.Hint != "" {
+			fmt.Fprintf(w, "  %s\n", obstacle.Hint)
+		}
 		return exitFailed
 	}
 }

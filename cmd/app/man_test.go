@@ -4,8 +4,7 @@ import "testing"
 
 // docs/klink.1 is made of the commands' own help; -update writes it anew.
 func TestManPage(t *testing.T) {
-	s := &shell{parts: Parts{Wire: (&fakeDaemon{}).wire}}
-	app := s.app()
+	app := new(shell).app()
 	app.Version = "" // the page is the same for every build
 	page, err := app.ToManWithSection(1)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -121,9 +122,23 @@ func start(ctx context.Context, f func(context.Context) error) *task {
 	t := &task{stop: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(t.done)
-		if err := f(ctx); !errors.Is(err, context.Canceled) || ctx.Err() == nil {
+		if err := f(ctx); ctx.Err() == nil || !onlyCanceled(err) {
 			t.err = err
 		}
 	}()
 	return t
+}
+
+// onlyCanceled reports whether nothing but the end of a context is in err. A
+// real failure joined with it while draining must not get lost, so errors.Is
+// would not do.
+func onlyCanceled(err error) bool {
+	switch e := err.(type) {
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(e.Unwrap(), func(one error) bool { return !onlyCanceled(one) })
+	case interface{ Unwrap() error }:
+		return onlyCanceled(e.Unwrap())
+	default:
+		return err == context.Canceled
+	}
 }

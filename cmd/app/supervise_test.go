@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -44,5 +46,29 @@ func TestDrainIsBounded(t *testing.T) {
 			}
 			time.Sleep(c.drain) // lets the stubborn one end
 		})
+	}
+}
+
+// A failure that is joined with the end of the context is reported all the same.
+func TestFailureWhileDraining(t *testing.T) {
+	broken := errors.New("base offset 7 where 5 was proven")
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false},
+		{context.Canceled, false},
+		{fmt.Errorf("link east: %w", errors.Join(context.Canceled, context.Canceled)), false},
+		{errors.Join(context.Canceled, broken), true},
+		{fmt.Errorf("link east: %w", errors.Join(context.Canceled, broken)), true},
+		{broken, true},
+	} {
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		task := start(ctx, func(context.Context) error { return c.err })
+		<-task.done
+		if (task.err != nil) != c.want {
+			t.Errorf("%v became %v", c.err, task.err)
+		}
 	}
 }
