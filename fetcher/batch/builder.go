@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"encoding/binary"
 	"hash/crc32"
 	"slices"
 )
@@ -90,6 +91,5 @@ func (b *builder) seal(dst []byte, scratch *buffer) ([]byte, error) {
 func sealHeader(b []byte, h Header) {
 	h.Length = int32(len(b) - entryOverhead)
 	h.put(b)
-	h.CRC = crc32.Checksum(b[attributesAt:], castagnoli)
-	h.put(b[:HeaderLen])
+	binary.BigEndian.PutUint32(b[crcAt:], crc32.Checksum(b[attributesAt:], castagnoli))
 }

@@ -28,24 +28,31 @@ const (
 	countAt           = 57
 )
 
-// entryOverhead is what Length does not count: base offset and Length itself.
-const entryOverhead = 12
+const (
+	// entryOverhead is what Length does not count: base offset and Length itself.
+	entryOverhead = 12
+	minV2Length   = HeaderLen - entryOverhead
+	// minOldEntryLength is a message of magic 0 with null key and null value.
+	minOldEntryLength = 14
+	currentMagic      = int8(2)
+)
 
 // Attribute bits of a v2 batch (KIP-98, KIP-32; delete horizon: KIP-534).
 const (
-	codecMask         = 0x07
-	logAppendTimeBit  = 0x08
-	transactionalBit  = 0x10
-	controlBit        = 0x20
-	deleteHorizonBit  = 0x40
-	noTimestamp       = int64(-1)
-	noProducerID      = int64(-1)
-	noProducerEpoch   = int16(-1)
-	noSequence        = int32(-1)
-	noLeaderEpoch     = int32(-1)
-	currentMagic      = int8(2)
-	minV2Length       = HeaderLen - entryOverhead
-	minOldEntryLength = 14 // crc, magic, attributes, two null lengths (magic 0)
+	codecMask        = 0x07
+	logAppendTimeBit = 0x08
+	transactionalBit = 0x10
+	controlBit       = 0x20
+	deleteHorizonBit = 0x40
+)
+
+// What stands for nothing in a batch that no broker has stored yet.
+const (
+	noTimestamp     = int64(-1)
+	noProducerID    = int64(-1)
+	noProducerEpoch = int16(-1)
+	noSequence      = int32(-1)
+	noLeaderEpoch   = int32(-1)
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -73,22 +73,28 @@ func oldValue(entry []byte) ([]byte, error) {
 	if len(entry) < at {
 		return nil, malformed("message of %d bytes", len(entry))
 	}
-	rest := entry[at:]
-	for range 2 { // the key, which a wrapper has no use for, then the value
-		if len(rest) < 4 {
-			return nil, malformed("truncated message")
-		}
-		size := int64(int32(binary.BigEndian.Uint32(rest)))
-		rest = rest[4:]
-		if size == -1 {
-			size = 0
-		}
-		if size < 0 || size > int64(len(rest)) {
-			return nil, malformed("field of %d bytes in %d", size, len(rest))
-		}
-		entry, rest = rest[:size], rest[size:]
+	_, rest, err := cutOldField(entry[at:]) // the key, which a wrapper has no use for
+	if err != nil {
+		return nil, err
 	}
-	return entry, nil
+	value, _, err := cutOldField(rest)
+	return value, err
+}
+
+// cutOldField takes a length of four bytes and that many bytes off b.
+func cutOldField(b []byte) (field, rest []byte, err error) {
+	if len(b) < 4 {
+		return nil, nil, malformed("truncated message")
+	}
+	size := int64(int32(binary.BigEndian.Uint32(b)))
+	b = b[4:]
+	if size == -1 {
+		return nil, b, nil
+	}
+	if size < 0 || size > int64(len(b)) {
+		return nil, nil, malformed("field of %d bytes in %d", size, len(b))
+	}
+	return b[:size], b[size:], nil
 }
 
 // innerOffsets returns the first and the last offset of a compressed message

@@ -37,18 +37,16 @@ func Patch(b []byte, f Fields) error {
 	var diff [countAt - attributesAt]byte
 	copy(diff[:], b[attributesAt:countAt])
 
-	be := binary.BigEndian
-	be.PutUint64(b[baseOffsetAt:], 0)
-	be.PutUint32(b[leaderEpochAt:], ^uint32(0)) // -1
-	be.PutUint16(b[attributesAt:], uint16(h.Attributes&^transactionalBit))
-	be.PutUint64(b[producerIDAt:], uint64(f.ProducerID))
-	be.PutUint16(b[producerEpochAt:], uint16(f.ProducerEpoch))
-	be.PutUint32(b[baseSequenceAt:], uint32(f.BaseSequence))
+	patched := h
+	patched.BaseOffset, patched.LeaderEpoch = 0, noLeaderEpoch
+	patched.Attributes &^= transactionalBit
+	patched.ProducerID, patched.ProducerEpoch, patched.BaseSequence = f.ProducerID, f.ProducerEpoch, f.BaseSequence
+	patched.put(b)
 
 	for i := range diff {
 		diff[i] ^= b[attributesAt+i]
 	}
-	be.PutUint32(b[crcAt:], h.CRC^crcOfDifference(diff[:], len(b)-countAt))
+	binary.BigEndian.PutUint32(b[crcAt:], h.CRC^crcOfDifference(diff[:], len(b)-countAt))
 	return nil
 }
 
