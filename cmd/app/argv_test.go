@@ -34,7 +34,7 @@ func TestArrange(t *testing.T) {
 
 func TestArrangeRefuses(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
-		{"klink", "name a command: run, status, version, completion"},
+		{"klink", "name a command: run, "},
 		{"klink stats", `unknown command "stats" (did you mean status?)`},
 		{"klink orders", `unknown command "orders"; there are`},
 		{"klink -o json status", "-o stands before the command"},

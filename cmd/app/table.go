@@ -24,7 +24,7 @@ const partitionsWidth = 24
 func (s *shell) printStatus(r state.Report, fold bool) error {
 	var b strings.Builder
 	for _, l := range r.Links {
-		fmt.Fprintf(&b, "link %s (%s): %s%s\n", l.Name, l.Mode, s.paint(l.State), detailOf(l.Reason, l.Detail, 0))
+		fmt.Fprintf(&b, "link %s (%s): %s%s\n", l.Name, l.Mode, s.paint(l.State), detailOf(l.Reason, "", 0))
 	}
 	fmt.Fprintf(&b, "as of %s\n", r.AsOf.UTC().Format(time.RFC3339))
 	rows := show.Rows(r, fold)
