@@ -77,7 +77,8 @@ func newWorld(t *testing.T, s setup) *world {
 	w.cl = w.client(s.clientOpts...)
 	w.leaders = leaders.New(w.cl)
 	w.budget = NewBudget(s.budget)
-	o := Options{Client: w.client(s.clientOpts...), Short: w.client(s.clientOpts...), Admin: w.cl, Leaders: w.leaders, Budget: w.budget,
+	short := w.client(s.clientOpts...)
+	o := Options{Client: w.client(s.clientOpts...), Short: short, Admin: w.cl, Leaders: w.leaders, Budget: w.budget,
 		PartitionBytes: s.partBytes, Link: "test"}
 	if s.change != nil {
 		s.change(&o)
@@ -92,7 +93,7 @@ func newWorld(t *testing.T, s setup) *world {
 			t.Errorf("run: %v", err)
 		}
 		o.Client.Close()
-		o.Short.Close()
+		short.Close()
 	})
 	return w
 }
@@ -177,9 +178,10 @@ func (w *world) produce(topic string, p int32, b []byte) {
 
 // deadPorts are brokers that are down: dials fail and connections are cut.
 type deadPorts struct {
-	mu    sync.Mutex
-	down  map[string]bool
-	conns map[string][]net.Conn
+	mu     sync.Mutex
+	down   map[string]bool
+	silent map[string]bool
+	conns  map[string][]net.Conn
 }
 
 func (w *world) dial(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -199,7 +201,7 @@ func (w *world) dial(ctx context.Context, network, addr string) (net.Conn, error
 		w.dead.conns = make(map[string][]net.Conn)
 	}
 	w.dead.conns[addr] = append(w.dead.conns[addr], c)
-	return c, nil
+	return &silentConn{c, w, addr}, nil
 }
 
 // kill takes a broker down; revive brings it back.
@@ -325,4 +327,19 @@ func (w *world) readTo(st feed.Stream, from, end int64) {
 
 func testLimit(bytesPerSecond int) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(bytesPerSecond), bytesPerSecond/4)
+}
+
+func mustMetrics(t testing.TB) *metrics {
+	t.Helper()
+	m, err := newMetrics(nil, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// fakePart is a partition's share of an answer with one batch.
+func fakePart(b []byte) part {
+	resp := kmsg.NewFetchResponseTopicPartition()
+	return part{s: newReading(feed.Start{}), resp: &resp, slice: slice{batches: [][]byte{b}, bytes: len(b), next: 1}}
 }

@@ -18,11 +18,14 @@ import (
 // still well below the time an election takes.
 const MinInterval = 50 * time.Millisecond
 
-// flightTimeout bounds one Metadata request with kgo's own retries.
-const flightTimeout = 15 * time.Second
+// askTimeout bounds one Metadata request with kgo's own retries.
+const askTimeout = 10 * time.Second
+
+// causeTimeout bounds the search for the reason of a timeout.
+const causeTimeout = 2 * time.Second
 
 // patience is how long a refresh waits for the one before it. A request that
-// went to a broker that answers nothing takes up to flightTimeout; the next one
+// went to a broker that answers nothing takes up to askTimeout; the next one
 // is likely to reach another broker and must not wait for that.
 const patience = 2 * time.Second
 
@@ -232,11 +235,9 @@ func (m *Map) fly(f *flight) {
 	m.mu.Unlock()
 	sort.Strings(names)
 
-	ctx, cancel := context.WithTimeout(m.ctx, flightTimeout)
-	defer cancel()
 	for first := true; first || len(names) > 0; first = false {
 		n := min(len(names), topicsPerRequest)
-		if f.err = m.ask(ctx, names[:n]); f.err != nil {
+		if f.err = m.ask(names[:n]); f.err != nil {
 			break
 		}
 		names = names[n:]
@@ -270,7 +271,9 @@ func (m *Map) awaitTurn(f *flight) {
 	}
 }
 
-func (m *Map) ask(ctx context.Context, names []string) error {
+func (m *Map) ask(names []string) error {
+	ctx, cancel := context.WithTimeout(m.ctx, askTimeout)
+	defer cancel()
 	req := kmsg.NewPtrMetadataRequest()
 	req.AllowAutoTopicCreation = false
 	req.Topics = []kmsg.MetadataRequestTopic{} // none, not all
@@ -281,6 +284,9 @@ func (m *Map) ask(ctx context.Context, names []string) error {
 	}
 	resp, err := req.RequestWith(ctx, m.cl)
 	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = m.cause(err)
+		}
 		return fmt.Errorf("ask for metadata: %w", err)
 	}
 	m.mu.Lock()
@@ -297,6 +303,22 @@ func (m *Map) ask(ctx context.Context, names []string) error {
 		m.applyLocked(&resp.Topics[i])
 	}
 	return nil
+}
+
+// cause finds out why brokers give no answer: kgo tries them in turn until ctx
+// ends and then returns the error of ctx, which helps nobody.
+func (m *Map) cause(unknown error) error {
+	ctx, cancel := context.WithTimeout(m.ctx, causeTimeout)
+	defer cancel()
+	for _, b := range append(m.cl.SeedBrokers(), m.cl.DiscoveredBrokers()...) {
+		req := kmsg.NewPtrMetadataRequest()
+		req.Topics = []kmsg.MetadataRequestTopic{}
+		_, err := b.Request(ctx, req)
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+			return err
+		}
+	}
+	return unknown
 }
 
 func (m *Map) applyLocked(a *kmsg.MetadataResponseTopic) {

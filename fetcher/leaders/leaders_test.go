@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -216,6 +217,25 @@ func TestASilentBrokerDoesNotHoldTheNextRefresh(t *testing.T) { // L2
 		refresh(t, m, "orders")
 		if d := time.Since(began); d < patience || d > patience+time.Second {
 			t.Fatalf("waited %v for a request without an answer", d)
+		}
+	})
+}
+
+func TestTheReasonOfATimeoutIsFound(t *testing.T) {
+	refused := errors.New("nobody listens")
+	synctest.Test(t, func(t *testing.T) {
+		cl, err := kgo.NewClient(kgo.SeedBrokers("localhost:1", "localhost:2", "localhost:3"), kgo.DisableClientMetrics(),
+			kgo.Dialer(func(context.Context, string, string) (net.Conn, error) {
+				return nil, &net.OpError{Op: "dial", Err: refused}
+			}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cl.Close()
+		m := New(cl)
+		defer m.Close()
+		if err := m.Refresh(context.Background(), "orders"); !errors.Is(err, refused) {
+			t.Errorf("got %v", err)
 		}
 	})
 }
