@@ -16,6 +16,8 @@ import (
 type exchange struct {
 	resp     *kmsg.FetchResponse
 	sent     time.Time
+	took     time.Duration
+	bytes    int // of records
 	reserved int64
 }
 
@@ -38,7 +40,7 @@ func (l *lane) failed(ctx context.Context, sent time.Time, err error) {
 	f.met.answer(ctx, b.label, 0, 0, 0)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	l.session.restart()
+	l.session.broken()
 	l.busy, l.idle = false, false
 	b.failedLocked(sent, err)
 	v := classify(err)
@@ -56,8 +58,8 @@ func (l *lane) failed(ctx context.Context, sent time.Time, err error) {
 // answered hands out an answer. It returns an error only when ctx ends.
 func (l *lane) answered(ctx context.Context, x exchange) error {
 	f := l.b.f
-	bytes := recordBytes(x.resp)
-	f.met.answer(ctx, l.b.label, bytes, time.Since(x.sent), time.Duration(x.resp.ThrottleMillis)*time.Millisecond)
+	x.bytes, x.took = recordBytes(x.resp), time.Since(x.sent)
+	f.met.answer(ctx, l.b.label, x.bytes, x.took, time.Duration(x.resp.ThrottleMillis)*time.Millisecond)
 	if err := kerr.ErrorForCode(x.resp.ErrorCode); err != nil {
 		f.budget.settle(x.reserved, 0)
 		l.refused(ctx, x, err)
@@ -70,11 +72,11 @@ func (l *lane) answered(ctx context.Context, x exchange) error {
 			p.slice, p.err = cut(p.resp.RecordBatches, p.from, p.fromEpoch, p.epoch)
 		}
 	}
-	f.bundle(parts, x, bytes)
+	f.bundle(parts, x)
 	for _, c := range l.apply(x, parts) {
 		c.Release()
 	}
-	return pay(ctx, f.opt.Limit, bytes)
+	return pay(ctx, f.opt.Limit, x.bytes)
 }
 
 func recordBytes(resp *kmsg.FetchResponse) (n int) {

@@ -13,6 +13,10 @@ import (
 // retries is how often a fault that should not be is met before it is believed.
 const retries = 4
 
+// stuckAfter is when empty answers below the last stable offset are reported.
+// Rotation through a long backlog and throttling explain less.
+const stuckAfter = 30 * time.Second
+
 // apply brings the readings up to date and returns the chunks that nobody gets.
 func (l *lane) apply(x exchange, parts []part) (unwanted []*feed.Chunk) {
 	f, now := l.b.f, time.Now()
@@ -21,6 +25,7 @@ func (l *lane) apply(x exchange, parts []part) (unwanted []*feed.Chunk) {
 	l.busy = false
 	l.session.answered(x.resp.SessionID)
 	l.b.answeredLocked()
+	l.restLocked(x.took, x.bytes)
 	for i := range parts {
 		p := &parts[i]
 		if p.chunk != nil {
@@ -50,8 +55,22 @@ func (l *lane) sweepLocked(now time.Time) {
 	}
 	l.sweptAt = now
 	for e := l.order.Front(); e != nil; e = e.Next() {
-		l.b.f.tellLocked(e.Value.(*reading), now)
+		s := e.Value.(*reading)
+		l.b.f.tellLocked(s, now)
+		l.b.f.stuckLocked(s, now)
 	}
+}
+
+// stuckLocked reports a partition that has records the broker does not return,
+// as holes at the end of a tiered segment make it (C072). It is read on all the
+// same; nobody takes it for caught up, since its last stable offset is told.
+func (f *Fetcher) stuckLocked(s *reading, now time.Time) {
+	if s.emptySince.IsZero() || s.stuckTold || now.Sub(s.emptySince) < stuckAfter {
+		return
+	}
+	s.stuckTold = true
+	f.log.Warn("source has records that it does not return", keyTopic, s.start.Topic,
+		keyPartition, s.start.Partition.Partition, keyNext, s.next, keyLastStable, s.ends.lastStable)
 }
 
 // idleLocked notes whether a member got nothing although it was asked for.
@@ -89,6 +108,7 @@ func (f *Fetcher) applyLocked(p *part, sent, now time.Time) *feed.Chunk {
 		return p.chunk
 	}
 	s.wellLocked()
+	s.emptySince, s.stuckTold = time.Time{}, false
 	s.backlogLocked(p.next < s.ends.lastStable)
 	s.ends.lastStable, s.ends.highWatermark = p.chunk.LastStable, p.chunk.HighWatermark
 	s.told, s.toldAt, s.wantNews = s.ends, now, false
@@ -137,6 +157,9 @@ func (f *Fetcher) emptyLocked(p *part, now time.Time) {
 		s.wellLocked()
 	}
 	s.backlogLocked(s.next < s.ends.lastStable)
+	if s.backlog && s.emptySince.IsZero() {
+		s.emptySince = now
+	}
 	f.tellLocked(s, now)
 }
 

@@ -227,7 +227,7 @@ func TestSmallChunksDoNotPinTheirAnswer(t *testing.T) { // B3
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.bundle(ps, exchange{reserved: n}, 400)
+		f.bundle(ps, exchange{reserved: n, bytes: 400})
 		return ps
 	}
 	first := bundle()

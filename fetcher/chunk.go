@@ -14,7 +14,7 @@ import (
 // (B1); and once held bytes fill half the budget, chunks that share an answer
 // are copied out and held one by one, so that what slow receivers pin beyond
 // their own bytes is at most that half (B3).
-func (f *Fetcher) bundle(parts []part, x exchange, bytes int) {
+func (f *Fetcher) bundle(parts []part, x exchange) {
 	var chunks, kept int
 	for i := range parts {
 		if p := &parts[i]; p.err == nil && p.bytes > 0 {
@@ -26,13 +26,13 @@ func (f *Fetcher) bundle(parts []part, x exchange, bytes int) {
 		f.budget.settle(x.reserved, 0)
 		return
 	}
-	apart := f.budget.Usage().Held > f.budget.limit/2 && (chunks > 1 || kept < bytes/2)
+	apart := f.budget.Usage().Held > f.budget.limit/2 && (chunks > 1 || kept < x.bytes/2)
 	if apart {
 		f.budget.settle(x.reserved, int64(kept))
 	} else {
-		f.budget.settle(x.reserved, int64(bytes))
+		f.budget.settle(x.reserved, int64(x.bytes))
 	}
-	whole := &pin{budget: f.budget, bytes: int64(bytes)}
+	whole := &pin{budget: f.budget, bytes: int64(x.bytes)}
 	whole.chunks.Store(int32(chunks))
 	for i := range parts {
 		p := &parts[i]

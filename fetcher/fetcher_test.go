@@ -237,7 +237,6 @@ func TestAStuckReceiverDelaysNobody(t *testing.T) {
 			t.Fatalf("a third chunk: %+v", e)
 		case <-time.After(time.Second):
 		}
-		next := held[len(held)-1]
 		r := follower{t: t}
 		for _, c := range held {
 			r.take(c)
@@ -245,7 +244,6 @@ func TestAStuckReceiverDelaysNobody(t *testing.T) {
 		for _, c := range held {
 			c.Release()
 		}
-		_ = next
 		w.readTo(stuck, r.next, 30)
 	})
 }
@@ -268,10 +266,13 @@ func TestManyPartitionsUseSessions(t *testing.T) {
 			w.readTo(streams[p], 0, 2)
 		}
 		time.Sleep(3 * time.Second)
+		var mu sync.Mutex // guards the counts
 		var named, forgotten, full int
 		w.c.ControlKey(int16(kmsg.Fetch), func(r kmsg.Request) (kmsg.Response, error, bool) {
 			w.c.KeepControl()
 			req := r.(*kmsg.FetchRequest)
+			mu.Lock()
+			defer mu.Unlock()
 			if req.SessionID == 0 {
 				full++
 			}
@@ -291,8 +292,12 @@ func TestManyPartitionsUseSessions(t *testing.T) {
 		for range streams[7].Events {
 		}
 		time.Sleep(2 * time.Second)
-		if full > 0 || named > 200 || forgotten == 0 {
-			t.Errorf("%d full requests, %d partitions named, %d forgotten", full, named, forgotten)
+		mu.Lock()
+		bad := full > 0 || named > 200 || forgotten == 0
+		counts := fmt.Sprintf("%d full requests, %d partitions named, %d forgotten", full, named, forgotten)
+		mu.Unlock()
+		if bad {
+			t.Error(counts)
 		}
 		w.produce("orders", 7, testBatch(1, 10)) // nobody wants it
 		reopened := w.f.Open(w.start("orders", 7))

@@ -49,6 +49,13 @@ type lane struct {
 	idle    bool       // its last answer left a member without data
 	session session
 	sweptAt time.Time
+
+	// wait is what the request under way allows the broker; hasty counts empty
+	// answers in a row that came long before that, and nothing is sent before
+	// restUntil.
+	wait      time.Duration
+	hasty     int
+	restUntil time.Time
 }
 
 func newLane(b *broker, client *kgo.Client) *lane {
@@ -211,10 +218,25 @@ func (l *lane) mayLocked(now time.Time) (ok bool, again time.Time) {
 	} else {
 		something = something && b.long.busy
 	}
-	if something && now.Before(b.retryAt) {
-		return false, b.retryAt
+	if again = l.restUntil; b.retryAt.After(again) {
+		again = b.retryAt
+	}
+	if something && now.Before(again) {
+		return false, again
 	}
 	return something, time.Time{}
+}
+
+// restLocked notes how long an answer took and what it brought. A broker that
+// returns nothing without waiting, as some do at holes of tiered logs or next
+// to a partition with an error, would have us spin.
+func (l *lane) restLocked(took time.Duration, bytes int) {
+	if bytes > 0 || took >= l.wait/2 {
+		l.hasty, l.restUntil = 0, time.Time{}
+		return
+	}
+	l.restUntil = time.Now().Add(min(shortest<<min(l.hasty, 8), longest))
+	l.hasty++
 }
 
 // sizeLocked returns how many bytes the next request should reserve.
@@ -287,7 +309,8 @@ func (l *lane) modeLocked() {
 func (l *lane) requestLocked(granted int64) *kmsg.FetchRequest {
 	f := l.b.f
 	req := kmsg.NewPtrFetchRequest()
-	req.MaxWaitMillis = int32(l.waitLocked().Milliseconds())
+	l.wait = l.waitLocked()
+	req.MaxWaitMillis = int32(l.wait.Milliseconds())
 	req.MinBytes = 1
 	allowed := f.opt.rated(min(granted, 1<<30))
 	req.MaxBytes = int32(allowed)

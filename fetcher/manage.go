@@ -70,7 +70,6 @@ func (f *Fetcher) attend(now, last time.Time) time.Time {
 	ask := make(map[string]struct{})
 	for s := range f.seeking {
 		switch {
-		case s.asked:
 		case now.Before(s.due):
 			if s.due.Before(last) {
 				last = s.due
@@ -79,6 +78,7 @@ func (f *Fetcher) attend(now, last time.Time) time.Time {
 			f.lookLocked(s)
 		case s.stale || !f.placeLocked(s):
 			s.asked = true
+			delete(f.seeking, s) // the refresh finds it by its topic
 			ask[s.start.Topic] = struct{}{}
 		}
 	}

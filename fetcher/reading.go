@@ -77,14 +77,17 @@ type reading struct {
 	parked   bool          // nothing is read until the receiver shows up again
 	out      int           // chunks queued or held by the receiver
 
-	ends     ends
-	told     ends
-	toldAt   time.Time
-	backlog  bool // more is known to be there than was read, or nothing is known
-	largest  int  // the largest batch seen
-	futile   int  // answers in a row with bytes, but not one whole batch
-	trouble  episode
-	wantNews bool // tell the ends with the next answer: a fault has ended
+	ends    ends
+	told    ends
+	toldAt  time.Time
+	backlog bool // more is known to be there than was read, or nothing is known
+	largest int  // the largest batch seen
+	futile  int  // answers in a row with bytes, but not one whole batch
+	// emptySince is when answers began to be empty although there is a backlog.
+	emptySince time.Time
+	stuckTold  bool
+	trouble    episode
+	wantNews   bool // tell the ends with the next answer: a fault has ended
 }
 
 // queued is an event not yet received. epoch is the reading's lastEpoch from

@@ -52,13 +52,21 @@ func (x *session) restart() {
 	x.epoch, x.known, x.forget = 0, make(map[sessionKey]struct{}), make(map[sessionKey]struct{})
 }
 
+// broken is restart after a request without an answer: nobody knows whether the
+// broker took it.
+func (x *session) broken() {
+	if x.epoch >= 0 {
+		x.restart()
+	}
+}
+
 // end makes the next request a full one without a session.
 func (x *session) end() { x.epoch, x.known, x.forget = -1, nil, nil }
 
-// lost is restart for an id that the broker does not know (any more).
+// lost is broken for an id that the broker does not know (any more).
 func (x *session) lost() {
 	x.id = 0
-	x.restart()
+	x.broken()
 }
 
 // answered takes over the id of an answer and advances the epoch.

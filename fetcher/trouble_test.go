@@ -3,7 +3,9 @@ package fetcher
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -297,4 +299,54 @@ func (w *world) silence(node int32) {
 	w.dead.mu.Lock()
 	defer w.dead.mu.Unlock()
 	w.dead.silent = map[string]bool{w.c.ListenAddrs()[node]: true}
+}
+
+func TestRecordsThatAreNotReturnedAreReported(t *testing.T) { // C072
+	var out lockedBuffer
+	log := slog.New(slog.NewTextHandler(&out, nil))
+	inWorld(t, setup{topics: map[string]int32{"orders": 1}, change: func(o *Options) { o.Logger = log }}, func(w *world) {
+		w.c.ControlKey(int16(kmsg.Fetch), func(r kmsg.Request) (kmsg.Response, error, bool) {
+			w.c.KeepControl()
+			req := r.(*kmsg.FetchRequest)
+			if len(req.Topics) == 0 {
+				return nil, nil, false
+			}
+			resp := req.ResponseKind().(*kmsg.FetchResponse)
+			t := kmsg.NewFetchResponseTopic()
+			t.TopicID = req.Topics[0].TopicID
+			p := kmsg.NewFetchResponseTopicPartition()
+			p.HighWatermark, p.LastStableOffset, p.LogStartOffset, p.RecordBatches = 9, 9, 0, []byte{}
+			t.Partitions = append(t.Partitions, p)
+			resp.Topics = append(resp.Topics, t)
+			return resp, nil, true
+		})
+		st := w.f.Open(w.start("orders", 0))
+		for began := time.Now(); time.Since(began) < 3*stuckAfter; {
+			e, ok := w.event(st)
+			if !ok || e.Chunk == nil || e.Chunk.Bytes > 0 || e.Chunk.Next != 0 || e.Chunk.LastStable != 9 {
+				t.Fatalf("got %+v, %v", e, ok)
+			}
+		}
+		if n := strings.Count(out.String(), "does not return"); n != 1 {
+			t.Errorf("reported %d times: %s", n, out.String())
+		}
+	})
+}
+
+// lockedBuffer is a log's end for concurrent writers.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
