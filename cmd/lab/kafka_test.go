@@ -148,10 +148,24 @@ func TestThreeBrokersOutliveOneKilled(t *testing.T) {
 	if n := len(metadata(t, admin).Brokers); n != 3 {
 		t.Fatalf("%d brokers, want 3", n)
 	}
+	labtest.CreateTopics(t, k, lab.TopicSpec{Name: "t", Replicas: 3})
+	p := lab.Partition{Topic: "t"}
+	for _, to := range []int32{1, 2} {
+		if err := lab.MoveLeader(within(t, 20*time.Second), k, p, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := lab.MoveLeader(within(t, 20*time.Second), k, p, 7); err == nil {
+		t.Error("a broker that holds no replica became leader")
+	}
 	if err := k.Broker(2).Kill(); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "the killed broker to leave the metadata", func() bool { return len(metadata(t, admin).Brokers) == 2 })
+	await(t, "another leader", func() bool {
+		leader, _, err := lab.Leader(t.Context(), k, p)
+		return err == nil && leader >= 0 && leader != 2
+	})
 	if err := k.Broker(2).Start(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}

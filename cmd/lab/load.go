@@ -139,6 +139,7 @@ func newLoadClient(c Cluster, o LoadOptions, codec string) (*kgo.Client, error) 
 		kgo.ManualFlushing(),
 		kgo.MaxBufferedRecords(1<<20),
 		kgo.MaxProduceRequestsInflightPerBroker(1),
+		kgo.MetadataMinAge(metadataAge),
 		// The client counts the four bytes before the batch too.
 		kgo.ProducerBatchMaxBytes(int32(o.LimitBytes+4)),
 	)
@@ -149,12 +150,12 @@ func newLoadClient(c Cluster, o LoadOptions, codec string) (*kgo.Client, error) 
 }
 
 func partitionsOf(ctx context.Context, client *kgo.Client, topics []string) ([]Partition, error) {
-	details, err := kadm.NewClient(client).ListTopics(ctx, topics...)
+	metadata, err := kadm.NewClient(client).Metadata(ctx, topics...)
 	if err != nil {
 		return nil, err
 	}
 	var partitions []Partition
-	for _, topic := range details.Sorted() {
+	for _, topic := range metadata.Topics.Sorted() {
 		if topic.Err != nil {
 			return nil, fmt.Errorf("topic %s: %w", topic.Topic, topic.Err)
 		}
@@ -284,5 +285,14 @@ func (l *Load) Stop() LoadReport {
 		l.cancel()
 		<-l.done
 	}
+	return l.Report()
+}
+
+// Crash ends the load at once: what is not answered is given up and counts as
+// failed, though it may have been written. Its cluster may be down.
+func (l *Load) Crash() LoadReport {
+	l.stopOnce.Do(func() { close(l.stopping) })
+	l.cancel()
+	<-l.done
 	return l.Report()
 }

@@ -38,7 +38,7 @@ func (b *Broker) properties() map[string]string {
 			internalListener, localAddr(b.internalPort)),
 		"listener.security.protocol.map": fmt.Sprintf("%s:%s,%s:PLAINTEXT,%s:PLAINTEXT",
 			clientListener, k.opts.Security, internalListener, controllerListener),
-		"log.dirs": b.dataDir(),
+		"log.dirs": b.DataDir(),
 
 		"offsets.topic.replication.factor":                 replicas,
 		"transaction.state.log.replication.factor":         replicas,
@@ -77,14 +77,14 @@ func (k *Kafka) voters() string {
 // format prepares the broker's folder as Kafka's storage tool does: its identity
 // and the first metadata snapshot.
 func (b *Broker) format() error {
-	if err := os.MkdirAll(b.dataDir(), 0o755); err != nil {
+	if err := os.MkdirAll(b.DataDir(), 0o755); err != nil {
 		return err
 	}
 	snapshot, err := os.ReadFile(b.cluster.dist.BootstrapCheckpoint())
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(b.dataDir(), "bootstrap.checkpoint"), snapshot, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(b.DataDir(), "bootstrap.checkpoint"), snapshot, 0o644); err != nil {
 		return err
 	}
 	meta := map[string]string{
@@ -93,13 +93,16 @@ func (b *Broker) format() error {
 		"cluster.id":   b.cluster.clusterID,
 		"directory.id": randomID(),
 	}
-	if err := writeProperties(filepath.Join(b.dataDir(), "meta.properties"), meta); err != nil {
+	if err := writeProperties(filepath.Join(b.DataDir(), "meta.properties"), meta); err != nil {
 		return err
 	}
 	return writeProperties(b.configPath(), b.properties())
 }
 
-func (b *Broker) dataDir() string    { return filepath.Join(b.dir, "data") }
+// DataDir is the broker's only log folder: metadata, and a folder for each
+// partition. While the broker is stopped, files may be planted there.
+func (b *Broker) DataDir() string { return filepath.Join(b.dir, "data") }
+
 func (b *Broker) configPath() string { return filepath.Join(b.dir, "server.properties") }
 
 // writeProperties writes a Java properties file, keys in order.

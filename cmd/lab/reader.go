@@ -39,7 +39,7 @@ type Bounds struct {
 
 // ReadBounds asks for the bounds of every partition of the topics.
 func ReadBounds(ctx context.Context, c Cluster, isolation Isolation, topics ...string) (map[Partition]Bounds, error) {
-	client, err := kgo.NewClient(c.AdminOpts()...)
+	client, err := adminClient(c)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,6 @@ type reader struct {
 	client    *kgo.Client
 	partition Partition
 	isolation Isolation
-	topicID   [16]byte
 	next, end int64 // offset to come, and where to stop (exclusive)
 	buffered  []*kgo.Record
 }
@@ -97,7 +96,7 @@ func newReader(c Cluster, p Partition, isolation Isolation, from, to int64) (*re
 		// Markers are no records, but they tell how far the log has been read.
 		kgo.KeepControlRecords(),
 		kgo.FetchMaxBytes(4<<20), kgo.FetchMaxPartitionBytes(4<<20),
-		kgo.FetchMaxWait(idlePoll),
+		kgo.FetchMaxWait(idlePoll), kgo.MetadataMinAge(metadataAge),
 	)...)
 	if err != nil {
 		return nil, err
@@ -182,11 +181,11 @@ func (r *reader) skipInvisible(ctx context.Context) error {
 
 // fetch asks the leader for one partition, once.
 func (r *reader) fetch(ctx context.Context, at int64) (*kmsg.FetchResponseTopicPartition, error) {
-	details, err := kadm.NewClient(r.client).ListTopics(ctx, r.partition.Topic)
+	metadata, err := kadm.NewClient(r.client).Metadata(ctx, r.partition.Topic)
 	if err != nil {
 		return nil, err
 	}
-	topic := details[r.partition.Topic]
+	topic := metadata.Topics[r.partition.Topic]
 	leader := topic.Partitions[r.partition.Number].Leader
 	if topic.Err != nil || leader < 0 {
 		return &kmsg.FetchResponseTopicPartition{}, nil // as if nothing came: asked again

@@ -21,9 +21,9 @@ func (b *Broker) awaitReady(ctx context.Context, want int) error {
 	defer client.Close()
 	tick := time.NewTicker(readyPoll)
 	defer tick.Stop()
-	last := fmt.Errorf("not asked yet")
 	for {
-		if last = b.askReady(ctx, client, want); last == nil {
+		last := b.askReady(ctx, client, want)
+		if last == nil {
 			return nil
 		}
 		select {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // TopicSpec describes a topic to make.
@@ -36,7 +35,7 @@ const servePoll = 20 * time.Millisecond
 // CreateTopics makes topics and returns when every partition's leader serves it:
 // brokers name leaders in their metadata before those answer for the partition.
 func CreateTopics(ctx context.Context, c Cluster, specs ...TopicSpec) error {
-	client, err := kgo.NewClient(c.AdminOpts()...)
+	client, err := adminClient(c)
 	if err != nil {
 		return err
 	}

@@ -83,8 +83,14 @@ func (p *Process) Kill() error {
 // Terminate asks for a clean stop (SIGTERM) and does not wait for it.
 func (p *Process) Terminate() error { return p.send(terminate) }
 
-// Freeze stops the program where it is (SIGSTOP), its connections open, until Thaw.
-func (p *Process) Freeze() error { return p.send(freeze) }
+// Freeze stops the program where it is (SIGSTOP), its connections open, until
+// Thaw. It returns when all its threads stand still (on Linux).
+func (p *Process) Freeze() error {
+	if err := p.send(freeze); err != nil {
+		return err
+	}
+	return p.awaitStopped()
+}
 
 // Thaw lets a frozen program go on (SIGCONT).
 func (p *Process) Thaw() error { return p.send(thaw) }

@@ -49,7 +49,8 @@ func TestP1AChildDiesWithItsKilledParent(t *testing.T) {
 		}
 		child := &Process{cmd: &exec.Cmd{Process: &os.Process{Pid: pid}}, done: make(chan struct{})}
 		if frozen {
-			if err := child.Freeze(); err != nil {
+			// Not Freeze: that waits, which is for a parent to do.
+			if err := child.send(freeze); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -104,6 +105,10 @@ func TestKillEndsAFrozenProcess(t *testing.T) {
 	}
 	if err := p.Freeze(); err != nil {
 		t.Fatal(err)
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+	if err != nil || !bytes.Contains(stat, []byte(") T ")) {
+		t.Errorf("a frozen process is in state %s, %v", stat, err)
 	}
 	if err := p.Terminate(); err != nil {
 		t.Fatal(err)
