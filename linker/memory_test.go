@@ -28,6 +28,7 @@ type memLog struct {
 	batches  [][]byte // base offsets set
 	producer map[int64]memProducer
 	changed  chan struct{} // closed and renewed at every append
+	unheard  int           // so many looks find no such topic
 }
 
 type memProducer struct {
@@ -174,6 +175,10 @@ type memReader struct{ log *memLog }
 func (r memReader) Bounds(_ context.Context, p feed.Partition, id feed.TopicID) (feed.Bounds, error) {
 	r.log.mu.Lock()
 	defer r.log.mu.Unlock()
+	if r.log.unheard > 0 {
+		r.log.unheard--
+		return feed.Bounds{}, feed.NewFault(feed.Gone, p, feed.Unknown, nil)
+	}
 	if id != r.log.id {
 		return feed.Bounds{}, feed.NewFault(feed.Recreated, p, feed.Unknown, nil)
 	}

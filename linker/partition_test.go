@@ -333,6 +333,24 @@ func TestG4_FinalFaultsHalt(t *testing.T) {
 	}
 }
 
+// TestG4_NewTopicUnheardOf: brokers that have not heard of a topic that was just
+// found or made are asked again; one that vanishes later is gone.
+func TestG4_NewTopicUnheardOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := rig(t, 1)
+		m.src.write(records(0, 10, "src"), 0, batch.CodecNone)
+		m.src.unheard, m.dst.unheard = 3, 5
+		m.start(t)
+		m.mustBeEqual(t)
+		m.dst.mu.Lock()
+		m.dst.unheard = 1
+		m.dst.mu.Unlock()
+		m.p.moved <- sight{m.src.end, appender.LogEnd{End: -1}}
+		m.mustHalt(t, state.TargetRecreated)
+		m.stop()
+	})
+}
+
 // TestK3_NoBatchBeforeItsEpoch: while the control topic refuses, nothing is
 // appended; afterwards all is.
 func TestK3_NoBatchBeforeItsEpoch(t *testing.T) {

@@ -21,12 +21,12 @@ const tailBytes = 1 << 20
 // source epoch below it, and the sequence the broker expects. What the target
 // holds beyond the last confirmed end is compared with the source first.
 func (p *partition) probe(ctx context.Context) *stop {
-	dst, s := p.bounds(ctx, p.dstReader, p.dstPartition(), feed.TopicID(p.dst.ID), onTarget)
+	dst, s := p.dstBounds(ctx)
 	if s != nil {
 		return s
 	}
 	p.shown.sawTarget(dst.LogStart, dst.LogEnd, dst.SeenAt)
-	src, s := p.bounds(ctx, p.srcReader, p.src, p.srcID, onSource)
+	src, s := p.srcBounds(ctx)
 	if s != nil {
 		return s
 	}
@@ -56,13 +56,38 @@ func (p *partition) dstPartition() feed.Partition {
 	return feed.Partition{Topic: p.dst.Topic, Partition: p.dst.Partition}
 }
 
-// bounds reads the ends of one log.
-func (p *partition) bounds(ctx context.Context, r Reader, of feed.Partition, id feed.TopicID, on func(*feed.Fault) *stop) (feed.Bounds, *stop) {
-	b, err := r.Bounds(ctx, of, id)
-	if err != nil {
-		return b, on(asFault(err, of))
+// dstBounds reads the ends of the target's log.
+func (p *partition) dstBounds(ctx context.Context) (feed.Bounds, *stop) {
+	b, err := p.dstReader.Bounds(ctx, p.dstPartition(), feed.TopicID(p.dst.ID))
+	if err == nil {
+		return b, nil
 	}
-	return b, nil
+	f := asFault(err, p.dstPartition())
+	if p.tooNew(f) {
+		return b, targetLost(state.TopicMissing, "target %v", f)
+	}
+	return b, onTarget(f)
+}
+
+// srcBounds reads the ends of the source's log.
+func (p *partition) srcBounds(ctx context.Context) (feed.Bounds, *stop) {
+	b, err := p.srcReader.Bounds(ctx, p.src, p.srcID)
+	if err == nil {
+		return b, nil
+	}
+	f := asFault(err, p.src)
+	if p.tooNew(f) {
+		return b, &stop{event: state.SourceLost, reason: state.TopicMissing, detail: f.Error()}
+	}
+	return b, onSource(f)
+}
+
+// tooNew tells a topic that a broker has not heard of yet from one that is
+// gone: brokers learn of a topic one after the other, seconds apart on a busy
+// cluster, and this partition's first look comes right after its topic was
+// found or made. Looking again is safe, since every look compares the id.
+func (p *partition) tooNew(f *feed.Fault) bool {
+	return f.Kind == feed.Gone && p.confirmed == feed.Unknown
 }
 
 // asFault gives every error of a Reader the shape its contract promises.
