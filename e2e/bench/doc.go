@@ -1,0 +1,38 @@
+// Command bench measures klink beside MirrorMaker 2 and beside a bare
+// fetch-and-produce loop, on one machine with two single real brokers.
+//
+//	go run ./e2e/bench -size short
+//	go run ./e2e/bench -size long -rounds 3 -only W2,latency -json out.json
+//
+// A workload's log is loaded once into the source; then the systems mirror it in
+// turn, round by round, each time into a fresh target. The Markdown table goes to
+// standard output, progress to standard error.
+//
+// # What is measured
+//
+//   - The log ends on the target are polled. A run is measured from the first poll
+//     that shows records to the one that shows all, or to the end of the time that
+//     a system is given (its box); only records that came after the first poll
+//     count. MB and GB are 1e6 and 1e9 bytes of the source's log.
+//   - Processor time is user and system time of the mirror's process and of the
+//     brokers' (/proc/PID/stat) at the same polls; peak memory is VmHWM.
+//   - The table's figures are those of the second half of the records of a run,
+//     when MirrorMaker 2 has compiled most of its code; klink and the loop are cut
+//     the same way. Whole runs are in the JSON.
+//   - Latency is the time from the call that produced a record to its delivery by
+//     an ordinary consumer; what a mirror adds is the difference between the
+//     percentiles of a consumer on the target and of one on the source, at the
+//     same time.
+//   - Other load of the machine during a run is shown, since it spoils figures.
+//
+// # What it promises
+//
+//	M1  All systems read the same log, from the same brokers, in the same run; the
+//	    order within a round changes from round to round.
+//	M2  A failed run gives no figures; it is listed with its cause and the exit
+//	    code is 1.
+//	M3  klink's first copy of each workload is compared with the source, record by
+//	    record, by the lab's verifier.
+//	M4  The table holds only what was measured in this very run.
+//	M5  Processes, topics and files end with the program, also at Ctrl-C.
+package main

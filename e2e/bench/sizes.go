@@ -1,0 +1,40 @@
+package main
+
+import "time"
+
+// amount is how much of something a run takes, by size.
+type amount struct{ short, long int64 }
+
+func (a amount) of(long bool) int64 {
+	if long {
+		return a.long
+	}
+	return a.short
+}
+
+func (a amount) seconds(long bool) time.Duration { return time.Duration(a.of(long)) * time.Second }
+
+// The time that a system is measured for, in seconds from the first record. It
+// ends earlier where all records are there. MirrorMaker 2 needs a minute until
+// its code is compiled; the others are the same from the first second on.
+var (
+	mm2Box   = amount{short: 20, long: 60}
+	quickBox = amount{short: 20, long: 15}
+)
+
+// Latency runs, in seconds: what passes before samples count, and how long they
+// count.
+var (
+	mm2LatencyWarm   = amount{short: 10, long: 30}
+	quickLatencyWarm = amount{short: 3, long: 5}
+	latencyMeasured  = amount{short: 5, long: 30}
+)
+
+const (
+	// firstRecordLimit is for MirrorMaker 2 on a busy machine, which takes a minute.
+	firstRecordLimit = 2 * time.Minute
+	// stallLimit ends a run that no longer moves.
+	stallLimit = 60 * time.Second
+	// stopLimit is what a mirror may take to end in order.
+	stopLimit = 10 * time.Second
+)

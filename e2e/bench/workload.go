@@ -1,0 +1,90 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"klink/fetcher/batch"
+)
+
+// kind is how a workload is measured.
+type kind int
+
+const (
+	throughput kind = iota
+	latency         // a steady stream, and consumers on both sides
+	startup         // the time to the first record, topics not yet there
+)
+
+// workload is a log to mirror, in equal batches of equal records.
+type workload struct {
+	name         string
+	kind         kind
+	partitions   int32
+	records      amount // about: whole batches in every partition
+	valueBytes   int
+	batchRecords int
+	codec        batch.Codec
+	rtt          time.Duration // between the mirror and the source
+}
+
+const (
+	// distance is what a mirror far from its source has between them.
+	distance = 50 * time.Millisecond
+	kib      = 1 << 10
+)
+
+// workloads are all there are. The long sizes give a well-tuned MirrorMaker 2
+// work for a minute on two cores.
+var workloads = []workload{
+	{name: "W1", partitions: 1, records: amount{64 * kib, 4096 * kib}, valueBytes: kib, batchRecords: 100, codec: batch.CodecLZ4},
+	{name: "W2", partitions: 8, records: amount{128 * kib, 6144 * kib}, valueBytes: kib, batchRecords: 100, codec: batch.CodecLZ4},
+	{name: "W3", partitions: 8, records: amount{64 * kib, 4096 * kib}, valueBytes: kib, batchRecords: 100, codec: batch.CodecNone},
+	{name: "W4", partitions: 8, records: amount{20_000, 2_400_000}, valueBytes: 200, batchRecords: 1, codec: batch.CodecNone},
+	{name: "W5", partitions: 8, records: amount{64 * kib, 4096 * kib}, valueBytes: kib, batchRecords: 100, codec: batch.CodecZstd},
+	{name: "P1000", partitions: 1000, records: amount{200_000, 2_000_000}, valueBytes: kib, batchRecords: 100, codec: batch.CodecLZ4},
+	{name: "latency", kind: latency, partitions: 4, valueBytes: 200},
+	{name: "start", kind: startup, partitions: 8, records: amount{8_000, 8_000}, valueBytes: 200, batchRecords: 100, codec: batch.CodecLZ4},
+	{name: "R8", partitions: 8, records: amount{64 * kib, 6144 * kib}, valueBytes: kib, batchRecords: 100, codec: batch.CodecLZ4, rtt: distance},
+	{name: "R100", partitions: 100, records: amount{64 * kib, 6144 * kib}, valueBytes: kib, batchRecords: 100, codec: batch.CodecLZ4, rtt: distance},
+}
+
+func workloadNames() []string {
+	var names []string
+	for _, w := range workloads {
+		names = append(names, w.name)
+	}
+	return names
+}
+
+func workloadNamed(name string) workload {
+	return workloads[slices.IndexFunc(workloads, func(w workload) bool { return w.name == name })]
+}
+
+// topic is the workload's name in the clusters.
+func (w workload) topic() string { return "bench-" + w.name }
+
+// batches is how many each partition gets.
+func (w workload) batches(long bool) int64 {
+	return max(1, w.records.of(long)/int64(w.partitions)/int64(w.batchRecords))
+}
+
+// total is how many records that makes.
+func (w workload) total(long bool) int64 {
+	return w.batches(long) * int64(w.partitions) * int64(w.batchRecords)
+}
+
+// about says in a few words what the log is.
+func (w workload) about() string {
+	switch w.kind {
+	case latency:
+		return "5,000 records/s of 200 B, lz4, linger 5 ms"
+	case startup:
+		return "8 partitions, topic not yet on the target"
+	}
+	text := plural(int64(w.partitions), "partition") + ", " + w.codec.String() + ", " + plural(int64(w.valueBytes), "B") + " x " + plural(int64(w.batchRecords), "record") + " a batch"
+	if w.rtt > 0 {
+		text += ", " + w.rtt.String() + " to the source"
+	}
+	return text
+}
