@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -226,6 +227,34 @@ func TestAppendAsksAfterFailedDial(t *testing.T) {
 		wantOutcome(t, res, Appended, "")
 		if res.Leader.Broker != to {
 			t.Fatalf("sent to %d", res.Leader.Broker)
+		}
+	})
+}
+
+// A metadata request that hangs delays a partition whose leader is known by no
+// more than the patience.
+func TestAppendBesideHangingMetadata(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigOptions{topics: map[string]int32{"a": 1}})
+		defer r.stop()
+		p := r.target("a", 0)
+		wantOutcome(t, r.append(p, 0, 1, 0), Appended, "")
+		r.loseAnswer.Store(true)
+		wantOutcome(t, r.append(p, 1, 1, 1), Unknown, state.Unreachable)
+		synctest.Wait() // the clients have learned the brokers
+		gate := make(chan struct{})
+		defer func() {
+			close(gate)
+			synctest.Wait()
+		}()
+		r.cluster.ControlKey(int16(kmsg.Metadata), func(kmsg.Request) (kmsg.Response, error, bool) {
+			r.cluster.SleepControl(func() { <-gate })
+			return nil, nil, false
+		})
+		begun := time.Now()
+		wantOutcome(t, r.append(p, 1, 1, 1), Appended, "")
+		if took := time.Since(begun); took > askPatience+100*time.Millisecond {
+			t.Fatalf("took %v", took)
 		}
 	})
 }

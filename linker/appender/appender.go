@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
 
@@ -145,6 +146,9 @@ func (a *Appender) Run(ctx context.Context) error {
 		return err
 	}
 	var wg sync.WaitGroup
+	for _, cl := range append(slices.Clone(a.opts.Lanes), a.opts.Slow) {
+		wg.Go(func() { introduce(ctx, cl) })
+	}
 	for ctx.Err() == nil {
 		for _, b := range a.unserved() {
 			a.serve(ctx, b, &wg)
@@ -223,6 +227,16 @@ func notSent(t Target, err error) Result {
 		Err: &Fault{Op: opAppend, Target: t, Broker: -1, Err: err}}
 }
 
+// introduce makes a client learn the cluster's brokers while all is well. Left
+// to its first request, it would ask any seed, and one that hangs would use up
+// the deadline of a request to another broker.
+func introduce(ctx context.Context, cl *kgo.Client) {
+	req := kmsg.NewPtrMetadataRequest()
+	req.Topics = []kmsg.MetadataRequestTopic{} // none, not all
+	// An error changes nothing: the first request asks again.
+	_, _ = cl.Request(ctx, req)
+}
+
 // admit marks the partition busy and tells whether its leader is in doubt.
 func (a *Appender) admit(t Target) (moved bool, err error) {
 	a.mu.Lock()
@@ -279,12 +293,22 @@ func (a *Appender) route(t Target) (leaders.Leader, error) {
 	return s.Leader, nil
 }
 
+// askPatience bounds the look for a new leader where an old one is known: some
+// broker may hang, and if the known leader is the right one after all, asking
+// it does no harm.
+const askPatience = 2 * time.Second
+
 // routeAsking asks the cluster first where the leader is in doubt, and once
 // where the map has no answer.
-func (a *Appender) routeAsking(ctx context.Context, t Target, ask bool) (leaders.Leader, *Fault) {
+func (a *Appender) routeAsking(ctx context.Context, t Target, doubt bool) (leaders.Leader, *Fault) {
 	l, err := a.route(t)
-	if err != nil || ask {
+	switch {
+	case err != nil:
 		if err = a.opts.Leaders.Refresh(ctx, t.Topic); err == nil {
+			l, err = a.route(t)
+		}
+	case doubt:
+		if a.refreshSoon(ctx, t.Topic) {
 			l, err = a.route(t)
 		}
 	}
@@ -294,4 +318,10 @@ func (a *Appender) routeAsking(ctx context.Context, t Target, ask bool) (leaders
 	reason, right, _ := readVerdict(err, rightDescribe)
 	return nobody, &Fault{Op: opAppend, Target: t, Broker: -1, Reason: reason, Right: right,
 		Err: fmt.Errorf("find the leader: %w", err)}
+}
+
+func (a *Appender) refreshSoon(ctx context.Context, topic string) bool {
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	return a.opts.Leaders.Refresh(ctx, topic) == nil
 }

@@ -2,9 +2,12 @@ package appender
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"klink/fetcher/leaders"
 )
@@ -30,15 +33,18 @@ type routed struct {
 // passed, so whoever must not wait for a broker that hangs asks about it
 // separately. Who is in no fault was replied to without error.
 //
-// The answers go by topic name, so the metadata is fetched anew first and the
-// ids are compared: a recreated topic is a fault and never an answer. Targets
-// whose leader moved meanwhile are asked once more.
+// The first round takes leaders as they are known and so needs no broker but
+// the leader; what that leaves open is asked again after fresh metadata.
 func (a *Appender) askLeaders(ctx context.Context, targets []Target, q question) map[Target]*Fault {
 	faults := make(map[Target]*Fault, len(targets))
-	open := targets
-	for round := 0; round < 2 && len(open) > 0; round++ {
-		open = a.askOnce(ctx, open, q, faults)
+	again := a.askOnce(ctx, targets, q, faults)
+	if len(again) == 0 {
+		return faults
 	}
+	if err := a.opts.Leaders.Refresh(ctx, topicsOf(again)...); err != nil {
+		return faults // the first round's say more
+	}
+	a.askOnce(ctx, again, q, faults)
 	return faults
 }
 
@@ -61,35 +67,94 @@ func (a *Appender) askOnce(ctx context.Context, targets []Target, q question, fa
 			again = append(again, t)
 		}
 	}
-
-	if err := a.opts.Leaders.Refresh(ctx, topicsOf(targets)...); err != nil {
-		for _, t := range targets {
-			note(t, -1, err)
-		}
-		return nil // the whole cluster is silent; asking again takes as long
-	}
 	var wg sync.WaitGroup
 	for broker, about := range a.byLeader(targets, note) {
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, a.opts.RequestTimeout)
-			defer cancel()
-			answered := make(map[Target]bool, len(about))
-			err := q.put(ctx, a.opts.Admin.Broker(int(broker)), about, func(t Target, err error) {
-				answered[t] = true
+			for t, err := range a.askLeader(ctx, broker, about, q) {
 				note(t, broker, err)
-			})
-			if err == nil {
-				err = ErrNoAnswer
-			}
-			for _, r := range about {
-				if !answered[r.Target] {
-					note(r.Target, broker, err)
-				}
 			}
 		})
 	}
 	wg.Wait()
 	return again
+}
+
+// askLeader puts q to one broker and then compares the topics' ids with those
+// it knows: its answers go by topic name, so after a topic was recreated they
+// would be the new one's. A broker takes metadata up before it serves by it
+// (BrokerMetadataPublisher), hence the ids are read after the answer.
+func (a *Appender) askLeader(ctx context.Context, broker int32, about []routed, q question) map[Target]error {
+	ctx, cancel := context.WithTimeout(ctx, a.opts.RequestTimeout)
+	defer cancel()
+	to := a.opts.Admin.Broker(int(broker))
+	answers := make(map[Target]error, len(about))
+	err := q.put(ctx, to, about, func(t Target, err error) { answers[t] = err })
+	if err == nil {
+		err = ErrNoAnswer
+	}
+	var good []Target
+	for _, r := range about {
+		switch e, ok := answers[r.Target]; {
+		case !ok:
+			answers[r.Target] = err
+		case e == nil:
+			good = append(good, r.Target)
+		}
+	}
+	if len(good) == 0 {
+		return answers
+	}
+	known, err := topicIDs(ctx, to, topicsOf(good))
+	for _, t := range good {
+		if answers[t] = err; err == nil {
+			answers[t] = known[t.Topic].is(t.ID)
+		}
+	}
+	return answers
+}
+
+// topicID is a topic's id as one broker knows it, or why it does not.
+type topicID struct {
+	id  [16]byte
+	err error
+	ok  bool
+}
+
+func (k topicID) is(id [16]byte) error {
+	switch {
+	case !k.ok:
+		return ErrNoAnswer
+	case k.err != nil:
+		return k.err
+	case k.id != id:
+		return fmt.Errorf("%w: %x, now %x", ErrTopicID, id, k.id)
+	}
+	return nil
+}
+
+func topicIDs(ctx context.Context, to *kgo.Broker, names []string) (map[string]topicID, error) {
+	req := kmsg.NewPtrMetadataRequest()
+	req.AllowAutoTopicCreation = false
+	for _, name := range names {
+		t := kmsg.NewMetadataRequestTopic()
+		t.Topic = kmsg.StringPtr(name)
+		req.Topics = append(req.Topics, t)
+	}
+	kresp, err := to.Request(ctx, req)
+	if err != nil {
+		return nil, fmt.Errorf("compare topic ids: %w", err)
+	}
+	resp, ok := kresp.(*kmsg.MetadataResponse)
+	if !ok {
+		return nil, fmt.Errorf("compare topic ids: answered by %T", kresp)
+	}
+	known := make(map[string]topicID, len(resp.Topics))
+	for _, t := range resp.Topics {
+		if t.Topic != nil {
+			known[*t.Topic] = topicID{id: t.TopicID, err: kerr.ErrorForCode(t.ErrorCode), ok: true}
+		}
+	}
+	return known, nil
 }
 
 func topicsOf(targets []Target) []string {

@@ -222,7 +222,7 @@ func readVerdict(err error, right string) (reason state.Reason, missing string, 
 	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed):
 		return state.NoPermission, right, false
 	case errors.Is(err, ErrTopicID):
-		return state.TargetRecreated, "", false
+		return state.TargetRecreated, "", true // and the leader map learns of it
 	case errors.Is(err, ErrNoAnswer):
 		return state.NoLeader, "", true // the leader is not ready to answer yet
 	case errors.Is(err, ErrUnsupported):

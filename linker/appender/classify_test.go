@@ -160,7 +160,7 @@ func TestReadVerdicts(t *testing.T) {
 		{kerr.UnknownTopicOrPartition, state.TopicMissing, "", true},
 		{kerr.TopicAuthorizationFailed, state.NoPermission, "the right", false},
 		{kerr.KafkaStorageError, state.StorageError, "", true},
-		{ErrTopicID, state.TargetRecreated, "", false},
+		{ErrTopicID, state.TargetRecreated, "", true},
 		{ErrUnsupported, "", "", false},
 		{io.EOF, state.Unreachable, "", true},
 		{context.DeadlineExceeded, state.Unreachable, "", false},

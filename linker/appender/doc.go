@@ -28,7 +28,7 @@
 //
 // UNKNOWN_TOPIC_ID is only a suspicion of a recreated topic, since a broker
 // that has not heard of a new topic says the same: confirm by LogEnds, which
-// compares the id with fresh metadata.
+// compares the id with the leader's own metadata.
 //
 // Below Produce v13 a request names its topic, so a topic recreated since the
 // leader map last asked takes the batch. The base offset then shows it as

@@ -66,6 +66,8 @@ func (l *lane) keepOwn(ctx context.Context, taken []*item) []*item {
 	for _, it := range taken {
 		leader, err := l.a.route(it.target)
 		switch {
+		case ctx.Err() != nil:
+			l.giveBack(ctx, it)
 		case err != nil:
 			reason, right, _ := readVerdict(err, rightDescribe)
 			v := verdict{outcome: NotSent, reason: reason, class: classNotSent, right: right, moved: true}
@@ -73,7 +75,7 @@ func (l *lane) keepOwn(ctx context.Context, taken []*item) []*item {
 		case leader.Broker != l.b.id:
 			it.leader = leader
 			if !l.a.enqueue(it) {
-				l.settle(ctx, it, verdict{outcome: NotSent, class: classNotSent}, answer{base: -1, logStart: -1, err: ErrStopped})
+				l.giveBack(ctx, it)
 			}
 		default:
 			it.leader = leader
@@ -81,6 +83,11 @@ func (l *lane) keepOwn(ctx context.Context, taken []*item) []*item {
 		}
 	}
 	return own
+}
+
+// giveBack settles an item that came too late.
+func (l *lane) giveBack(ctx context.Context, it *item) {
+	l.settle(ctx, it, verdict{outcome: NotSent, class: classNotSent}, answer{base: -1, logStart: -1, err: ErrStopped})
 }
 
 // carry sends one request and settles its items. It returns how long the
@@ -171,8 +178,11 @@ func (l *lane) judge(it *item, p *kmsg.ProduceResponseTopicPartition) (verdict, 
 // the max timestamp of the batch that is there (UnifiedLog.append), which is the
 // batch's own unless that one was given another time.
 func retimed(appendTime int64, b []byte) bool {
+	if appendTime < 0 {
+		return false
+	}
 	h, err := batch.ParseHeader(b)
-	return appendTime >= 0 && (err != nil || appendTime != h.MaxTimestamp)
+	return err != nil || appendTime != h.MaxTimestamp
 }
 
 // settle remembers what the verdict means for the partition's next batch and
@@ -188,7 +198,10 @@ func (l *lane) settle(ctx context.Context, it *item, v verdict, ans answer) {
 	if now, ok := l.a.opts.Leaders.Leader(it.target.Topic, it.target.Partition); ok && now.Epoch > it.leader.Epoch {
 		moved = false // a hint, or somebody's refresh, has told already
 	}
-	l.a.remember(it.target, v, moved)
+	if was, is := l.a.remember(it.target, v, moved); was != is {
+		l.a.opts.Logger.Debug("partition changed lanes", "link", l.a.opts.Link, "topic", it.target.Topic,
+			"partition", it.target.Partition, "slow", is, "class", v.class)
+	}
 	if v.outcome != Appended {
 		l.a.met.failed(ctx, v.class)
 	}
@@ -196,14 +209,15 @@ func (l *lane) settle(ctx context.Context, it *item, v verdict, ans answer) {
 }
 
 // remember ends the partition's append. Only an error-free answer brings it
-// back from the slow lane.
-func (a *Appender) remember(t Target, v verdict, moved bool) {
+// back from the slow lane. It tells whether the partition was and is slow.
+func (a *Appender) remember(t Target, v verdict, moved bool) (was, is bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := a.parts[t]
 	if p == nil {
-		return
+		return false, false
 	}
+	was = p.slow
 	switch {
 	case v.cut:
 		p.cuts = min(p.cuts+1, 16)
@@ -218,6 +232,7 @@ func (a *Appender) remember(t Target, v verdict, moved bool) {
 	}
 	p.moved = moved
 	a.releaseLocked(t)
+	return was, p.slow
 }
 
 func pause(ctx context.Context, d time.Duration) {

@@ -107,6 +107,39 @@ func TestLogEndsFaults(t *testing.T) {
 	})
 }
 
+// C135: a broker that hangs is not needed to read the ends of other leaders'
+// logs, not even for their topics' ids.
+func TestLogEndsBesideHangingBroker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigOptions{brokers: 3, topics: map[string]int32{"a": 1}})
+		defer r.stop()
+		p := r.target("a", 0)
+		wantOutcome(t, r.append(p, 0, 7, 0), Appended, "")
+		gate := make(chan struct{})
+		defer func() {
+			close(gate)
+			synctest.Wait()
+		}()
+		healthy := r.cluster.LeaderFor("a", 0)
+		r.cluster.Control(func(kmsg.Request) (kmsg.Response, error, bool) {
+			r.cluster.KeepControl()
+			if r.cluster.CurrentNode() != healthy {
+				r.cluster.SleepControl(func() { <-gate })
+			}
+			return nil, nil, false
+		})
+		begun := time.Now()
+		for range 20 {
+			if e := r.a.LogEnds(t.Context(), []Target{p})[p]; e.Err != nil || e.End != 7 {
+				t.Fatalf("%+v", e)
+			}
+		}
+		if took := time.Since(begun); took > time.Second {
+			t.Fatalf("took %v", took)
+		}
+	})
+}
+
 // A leader that has not entered its epoch answers -1, or the end of an older
 // one: neither is its log's end.
 func TestLogEndsOtherEpoch(t *testing.T) {

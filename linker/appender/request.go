@@ -1,13 +1,14 @@
 package appender
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"klink/fetcher/batch"
 )
 
 // acksAll: an answer comes when all in-sync replicas have the batch.
@@ -120,40 +121,21 @@ func detail(p *kmsg.ProduceResponseTopicPartition) string {
 	return shorten(s)
 }
 
-// Places in the header of a v2 batch that checkBatch looks at.
-const (
-	headerLen    = 61
-	lengthAt     = 8
-	magicAt      = 16
-	attributesAt = 21
-	producerAt   = 43
-
-	transactionalBit = 1 << 4
-	controlBit       = 1 << 5
-)
-
 // checkBatch holds back what makes a broker refuse the whole request or hang
 // up, and so would hit the partitions beside it: bytes that are not exactly one
 // batch, or a transactional one (ProduceRequest.validateRecords). It also holds
 // back a batch without a producer id, which no sequence would guard.
 func checkBatch(b []byte) error {
-	if len(b) < headerLen {
-		return fmt.Errorf("%w: %d bytes", ErrBadBatch, len(b))
-	}
-	if m := b[magicAt]; m != 2 {
-		return fmt.Errorf("%w: magic %d", ErrBadBatch, m)
-	}
-	if n := int64(int32(binary.BigEndian.Uint32(b[lengthAt:]))) + lengthAt + 4; n != int64(len(b)) {
-		return fmt.Errorf("%w: header says %d bytes, there are %d", ErrBadBatch, n, len(b))
-	}
-	if base := int64(binary.BigEndian.Uint64(b)); base != 0 {
-		return fmt.Errorf("%w: base offset %d", ErrBadBatch, base)
-	}
-	if attr := binary.BigEndian.Uint16(b[attributesAt:]); attr&(transactionalBit|controlBit) != 0 {
-		return fmt.Errorf("%w: attributes %#x", ErrBadBatch, attr)
-	}
-	if id := int64(binary.BigEndian.Uint64(b[producerAt:])); id < 0 {
-		return fmt.Errorf("%w: producer id %d", ErrBadBatch, id)
+	h, err := batch.ParseHeader(b)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrBadBatch, err)
+	case h.BaseOffset != 0:
+		return fmt.Errorf("%w: base offset %d", ErrBadBatch, h.BaseOffset)
+	case h.IsTransactional() || h.IsControl():
+		return fmt.Errorf("%w: attributes %#x", ErrBadBatch, h.Attributes)
+	case h.ProducerID < 0:
+		return fmt.Errorf("%w: producer id %d", ErrBadBatch, h.ProducerID)
 	}
 	return nil
 }
