@@ -21,8 +21,9 @@ type CompareOptions struct {
 	Rename map[string]string // target names that differ, by source name
 	// The default is what the promise G2 says: the source as a read_committed
 	// consumer sees it, the target as every consumer may see it.
-	Src, Dst *Isolation // nil: ReadCommitted and ReadUncommitted
-	Parallel int        // partitions read at a time; 0 is 4
+	SrcUncommitted bool // the source as a read_uncommitted consumer sees it
+	DstCommitted   bool // the target as a read_committed consumer sees it
+	Parallel       int  // partitions read at a time; 0 is 4
 }
 
 // Comparison is the outcome for all partitions, in order of topic and number.
@@ -104,11 +105,11 @@ func CompareClusters(ctx context.Context, src, dst Cluster, o CompareOptions) (C
 
 func (o CompareOptions) isolations() (src, dst Isolation) {
 	src, dst = ReadCommitted, ReadUncommitted
-	if o.Src != nil {
-		src = *o.Src
+	if o.SrcUncommitted {
+		src = ReadUncommitted
 	}
-	if o.Dst != nil {
-		dst = *o.Dst
+	if o.DstCommitted {
+		dst = ReadCommitted
 	}
 	return src, dst
 }

@@ -177,8 +177,14 @@ func TestTransactionsAreReadAsTheIsolationSays(t *testing.T) {
 	if err != nil || d.Records != 0 {
 		t.Errorf("an aborted record alone: %+v, %v", d, err)
 	}
-	produce(t, dst, kgo.Record{Value: []byte("v"), Timestamp: at(1000)})
+	r := kgo.Record{Value: []byte("v"), Timestamp: at(1000)}
+	produce(t, dst, r)
 	if c := labtest.Compare(t, src, dst, lab.CompareOptions{Topics: []string{"t"}}); !c.Equal() || c.Records() != 1 {
 		t.Errorf("%s", c)
+	}
+	produce(t, dst, r, r, r)
+	c := labtest.Compare(t, src, dst, lab.CompareOptions{Topics: []string{"t"}, SrcUncommitted: true, DstCommitted: true})
+	if first := c.Partitions[0].First; first == nil || first.Offset != 1 || first.Src != nil || first.Dst == nil {
+		t.Errorf("a record where the source has a marker: %s", c)
 	}
 }

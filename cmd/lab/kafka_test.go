@@ -106,6 +106,7 @@ func TestARealBrokerTakesTheLoadAndKeepsWhatWasAnsweredOrNot(t *testing.T) {
 }
 
 func TestABrokerIsStoppedKilledFrozenAndStartedAgain(t *testing.T) {
+	t.Parallel() // it mostly waits for sessions to end
 	k := labtest.StartKafka(t, lab.KafkaOptions{})
 	b := k.Broker(1)
 	admin := client(t, k.AdminOpts())
@@ -143,6 +144,7 @@ func TestABrokerIsStoppedKilledFrozenAndStartedAgain(t *testing.T) {
 }
 
 func TestThreeBrokersOutliveOneKilled(t *testing.T) {
+	t.Parallel() // it mostly waits for sessions to end
 	k := labtest.StartKafka(t, lab.KafkaOptions{Brokers: 3})
 	admin := client(t, k.AdminOpts())
 	if n := len(metadata(t, admin).Brokers); n != 3 {

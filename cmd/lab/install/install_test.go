@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -96,6 +97,40 @@ func TestWithoutJavaTheErrorSaysWhatToInstall(t *testing.T) {
 	_, err := Kafka(t.Context(), "4.3.1")
 	if !errors.Is(err, ErrNoJava) || !strings.Contains(err.Error(), "openjdk-17") {
 		t.Errorf("got %v, want ErrNoJava with advice", err)
+	}
+}
+
+func TestAptInstallsWhatIsMissing(t *testing.T) {
+	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
+		t.Skip("only root on Linux may install packages")
+	}
+	for _, c := range []struct {
+		name, script string
+		err          error
+	}{
+		{"it does", `case "$*" in *install*) printf '#!/bin/sh\necho version \\"17.0.1\\"\n' >DIR/java; cp DIR/java DIR/mvn; /bin/chmod +x DIR/java DIR/mvn;; esac`, nil},
+		{"it fails", "echo no such package; exit 100", ErrNoJava},
+		{"it installs nothing", "exit 0", ErrNoJava},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			t.Setenv("PATH", dir)
+			t.Setenv("JAVA_HOME", "")
+			t.Setenv("TMPDIR", t.TempDir()) // for the logs of a failing apt-get
+			for name, target := range map[string]string{"cp": "/bin/cp"} {
+				if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			script := "#!/bin/sh\n" + strings.ReplaceAll(c.script, "DIR", dir) + "\n"
+			if err := os.WriteFile(filepath.Join(dir, "apt-get"), []byte(script), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			err := EnsureJava(t.Context())
+			if !errors.Is(err, c.err) || c.err != nil && !strings.Contains(err.Error(), "openjdk-17") {
+				t.Errorf("got %v, want %v and what to install", err, c.err)
+			}
+		})
 	}
 }
 

@@ -40,15 +40,32 @@ func EnsureJava(ctx context.Context) error {
 	if err != nil || runtime.GOOS != "linux" || os.Geteuid() != 0 {
 		return fmt.Errorf("%w; %s", missing, advice)
 	}
-	for _, args := range [][]string{{"update"}, {"install", "-y", "--no-install-recommends", "openjdk-17-jre-headless", "maven"}} {
-		if err := runApt(ctx, apt, args); err != nil {
-			return fmt.Errorf("%w; %w; %s", missing, err, advice)
-		}
+	if err := aptInstall(ctx, apt); err != nil {
+		return fmt.Errorf("%w; %w; %s", missing, err, advice)
 	}
 	if missing := missingTools(ctx); missing != nil {
 		return fmt.Errorf("after apt-get install: %w; %s", missing, advice)
 	}
 	return nil
+}
+
+// javaPackages are tried in this order: releases of Debian and Ubuntu differ in
+// which they have.
+var javaPackages = []string{"openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless"}
+
+func aptInstall(ctx context.Context, apt string) error {
+	if err := runApt(ctx, apt, []string{"update"}); err != nil {
+		return err
+	}
+	var errs []error
+	for _, java := range javaPackages {
+		err := runApt(ctx, apt, []string{"install", "-y", "--no-install-recommends", java, "maven"})
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 func runApt(ctx context.Context, apt string, args []string) error {
