@@ -33,9 +33,10 @@ var rooms = []room{
 	{"linker/plan", []string{"fetcher/batch", "fetcher/feed", "linker/state"}, "decisions are pure: no I/O comes in through an import"},
 	{"linker/...", []string{"fetcher/batch", "fetcher/feed", "fetcher/leaders", "linker/..."}, "the target side declares what it needs of the source side in ports.go"},
 	{"cmd/lab/...", []string{"cmd/lab/..."}, "the clusters and judges of tests share no code with what they judge"},
+	{"cmd/demo", []string{"cmd/lab/...", "cmd/config", "cmd/telemetry", "linker/state", "linker/groups"}, "the demo is given the daemon as klink run builds it, and judges it from outside"},
 	{"cmd/app/...", []string{"..."}, "the wiring knows every room"},
 	{"cmd/klink", []string{"cmd/app"}, "main only starts the app"},
-	{"cmd/...", []string{"cmd/config", "cmd/kafka", "cmd/httpd", "cmd/telemetry", "cmd/spell", "linker/state"}, "the shell's parts do not know the data path"},
+	{"cmd/...", []string{"cmd/config", "cmd/kafka", "cmd/httpd", "cmd/telemetry", "cmd/show", "cmd/spell", "linker/state"}, "the shell's parts do not know the data path"},
 	{"e2e/...", []string{"..."}, "whole-system tests may use all"},
 }
 
