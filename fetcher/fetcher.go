@@ -2,7 +2,6 @@ package fetcher
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -123,10 +122,10 @@ func (f *Fetcher) Open(start feed.Start) feed.Stream {
 	}}
 }
 
-// Run reads until ctx ends, then closes all streams and returns nil once no
+// Run reads until parent ends, then closes all streams and returns nil once no
 // goroutine of the fetcher is left. It may be called once.
-func (f *Fetcher) Run(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
+func (f *Fetcher) Run(parent context.Context) error {
+	g, ctx := errgroup.WithContext(parent)
 	f.mu.Lock()
 	f.spawn = func(run func(context.Context) error) { g.Go(func() error { return run(ctx) }) }
 	f.mu.Unlock()
@@ -141,7 +140,7 @@ func (f *Fetcher) Run(ctx context.Context) error {
 	}
 	f.mu.Unlock()
 	f.pumps.Wait()
-	if errors.Is(err, context.Canceled) {
+	if parent.Err() != nil {
 		return nil
 	}
 	return err

@@ -279,11 +279,19 @@ type question struct {
 func (r *LogReader) ask(ctx context.Context, q question, do func(context.Context, leaders.Leader) error) error {
 	bounded, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	var gone doubt
+	var (
+		gone doubt
+		last error // the latest that tells more than "time is up"
+	)
 	for try := 0; ; try++ {
 		broker, err := r.once(bounded, q, try > 0, do)
-		if err == nil {
+		switch {
+		case err == nil:
 			return nil
+		case bounded.Err() == nil || last == nil:
+			last = err
+		default:
+			err = last
 		}
 		v, wait := classify(err), pause(try)
 		if v.act == actLook && !errors.Is(err, kerr.OffsetOutOfRange) {

@@ -15,7 +15,7 @@ import (
 const (
 	// looksAtOnce bounds the second looks under way, for a deleted topic of
 	// thousands of partitions.
-	looksAtOnce = 8
+	looksAtOnce = 32
 	// apart is what lies at least between two observations that are only
 	// believed together.
 	apart = time.Second

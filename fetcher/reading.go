@@ -59,7 +59,6 @@ type reading struct {
 	place *list.Element // in lane.order
 	ready bool          // in home.ready
 	dirty bool          // in lane.dirty
-	ask   int32         // PartitionMaxBytes last sent
 
 	// seeking and looking.
 	due    time.Time
