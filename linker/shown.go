@@ -136,7 +136,7 @@ func (s *shown) report(now time.Time) state.Partition {
 		Partition: s.partition, Mode: s.mode, State: s.pos.State, Reason: string(s.pos.Reason), Detail: s.pos.Detail,
 		SourceStart: known(s.srcStart), SourceEnd: known(s.srcEnd), SourceHighWatermark: known(s.srcHW),
 		TargetStart: known(s.dstStart), TargetEnd: known(s.dstEnd),
-		Flags: []string{}, Worker: s.worker, AsOf: s.asOf,
+		Flags: []string{}, Worker: s.worker, AsOf: state.Seen{Time: s.asOf},
 	}
 	if s.pos.Reason != "" {
 		p.Hint = s.pos.Reason.About().Hint

@@ -201,7 +201,7 @@ func (t *topic) troubleState() state.State {
 // waiting stands for a partition whose loop does not run yet.
 func (t *topic) waiting(n int32, now time.Time) state.Partition {
 	p := newShown(n, t.link.o.Worker).report(now)
-	p.AsOf = now
+	p.AsOf = state.Seen{Time: now}
 	if t.trouble != nil {
 		p.State, p.Reason, p.Detail, p.Hint = t.troubleState(), string(t.trouble.Reason), t.trouble.Detail, t.trouble.hint()
 	}

@@ -123,7 +123,7 @@ func (l *Link) recordOnce(ctx context.Context) {
 func fingerprint(t state.Topic) string {
 	ps := make([]state.Partition, len(t.Partitions))
 	for i, p := range t.Partitions {
-		p.AsOf, p.LagSeconds = time.Time{}, nil
+		p.AsOf, p.LagSeconds = state.Seen{}, nil
 		ps[i] = p
 	}
 	t.Partitions = ps

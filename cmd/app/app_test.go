@@ -50,9 +50,9 @@ var asOf = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 func testReport(link string) state.Report {
 	known := func(n int32, s state.State, lag int64, seconds float64) state.Partition {
-		return state.Partition{Partition: n, Mode: "mirror", State: s, LagRecords: &lag, LagSeconds: &seconds, TargetEnd: ptr(int64(100)), AsOf: asOf}
+		return state.Partition{Partition: n, Mode: "mirror", State: s, LagRecords: &lag, LagSeconds: &seconds, TargetEnd: ptr(int64(100)), AsOf: state.Seen{Time: asOf}}
 	}
-	diverged := state.Partition{Partition: 2, Mode: "mirror", State: state.Halted, Reason: "DIVERGED", Detail: "records differ at offset 7", Hint: "compare both logs", AsOf: asOf}
+	diverged := state.Partition{Partition: 2, Mode: "mirror", State: state.Halted, Reason: "DIVERGED", Detail: "records differ at offset 7", Hint: "compare both logs", AsOf: state.Seen{Time: asOf}}
 	return state.Report{AsOf: asOf, Links: []state.Link{{
 		Name: link, Mode: "mirror", State: state.Active,
 		Topics: []state.Topic{

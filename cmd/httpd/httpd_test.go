@@ -30,8 +30,8 @@ func healthy() state.Report {
 	return state.Report{AsOf: now, Links: []state.Link{{
 		Name: "east", Mode: "mirror", State: state.Active,
 		Topics: []state.Topic{{SourceTopic: "orders", TargetTopic: "orders", State: state.Active, Partitions: []state.Partition{
-			{Partition: 0, State: state.Active, LagRecords: ptr(int64(0)), LagSeconds: ptr(0.0), TargetEnd: ptr(int64(5)), AsOf: now},
-			{Partition: 1, State: state.Halted, Reason: "DIVERGED", Detail: "at offset 7", Hint: "compare both logs", AsOf: now},
+			{Partition: 0, State: state.Active, LagRecords: ptr(int64(0)), LagSeconds: ptr(0.0), TargetEnd: ptr(int64(5)), AsOf: state.Seen{Time: now}},
+			{Partition: 1, State: state.Halted, Reason: "DIVERGED", Detail: "at offset 7", Hint: "compare both logs", AsOf: state.Seen{Time: now}},
 		}}},
 	}}}
 }
@@ -90,7 +90,7 @@ func TestReady(t *testing.T) {
 			p.State, p.TargetEnd = state.Pending, nil
 		}, "link east: orders/0: not looked at yet"},
 		{"retrying", func(r *state.Report) { r.Links[0].Topics[0].Partitions[0].State = state.Pending }, ""},
-		{"stale", func(r *state.Report) { r.Links[0].Topics[0].Partitions[0].AsOf = now.Add(-90 * time.Second) }, "link east: orders/0: no news for 1m30s"},
+		{"stale", func(r *state.Report) { r.Links[0].Topics[0].Partitions[0].AsOf = state.Seen{Time: now.Add(-90 * time.Second)} }, "link east: orders/0: no news for 1m30s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := healthy()

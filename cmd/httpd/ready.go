@@ -51,7 +51,7 @@ func linkSpots(asOf time.Time, l state.Link) []string {
 }
 
 func partitionSpot(asOf time.Time, p state.Partition) string {
-	age := asOf.Sub(p.AsOf)
+	age := asOf.Sub(p.AsOf.Time)
 	switch p.State {
 	case state.SourceUnavailable, state.TargetUnavailable:
 		return string(p.State) + because(p.Reason, p.Detail)

@@ -80,9 +80,9 @@ func wantState() StateRecord {
 			{Partition: 0, Mode: "mirror", State: state.Active, SourceStart: ptr[int64](0), SourceEnd: ptr[int64](100),
 				SourceHighWatermark: ptr[int64](100), TargetStart: ptr[int64](0), TargetEnd: ptr[int64](100),
 				LagRecords: ptr[int64](0), LagSeconds: ptr(0.0), Filled: 4, Flags: []string{}, Worker: "w1",
-				AsOf: time.Date(2026, 1, 2, 3, 4, 6, 5e8, time.UTC)},
+				AsOf: state.Seen{Time: time.Date(2026, 1, 2, 3, 4, 6, 5e8, time.UTC)}},
 			{Partition: 1, State: state.Halted, Reason: "FOREIGN_WRITE", Detail: "base offset 51 instead of 50",
-				Hint: state.ForeignWrite.About().Hint, TargetEnd: ptr[int64](51), Flags: []string{"UNGUARDED"}, AsOf: asOf},
+				Hint: state.ForeignWrite.About().Hint, TargetEnd: ptr[int64](51), Flags: []string{"UNGUARDED"}, AsOf: state.Seen{Time: asOf}},
 		}}}
 }
 
@@ -131,7 +131,7 @@ func TestVersion1IsWrittenToTheByte(t *testing.T) {
 	add(encodeEpoch(EpochRecord{Link: "east-west", Topic: "orders", SourceID: seqID(0)}))
 	s := wantState()
 	s.Topic.Partitions[0].Flags = nil
-	s.Topic.Partitions[1].AsOf = time.Time{}
+	s.Topic.Partitions[1].AsOf = state.Seen{}
 	keys, values := encodeState(s)
 	for i := range keys {
 		add(keys[i], values[i])
@@ -219,7 +219,7 @@ func TestStateOfManyPartitionsIsCut(t *testing.T) {
 	r.Topic.Partitions = nil
 	for i := range int32(2*partitionsPerPart + 1) {
 		r.Topic.Partitions = append(r.Topic.Partitions, state.Partition{Partition: i, State: state.Active,
-			Detail: strings.Repeat("d", 200), TargetEnd: ptr(int64(i)), Flags: []string{}, AsOf: r.AsOf})
+			Detail: strings.Repeat("d", 200), TargetEnd: ptr(int64(i)), Flags: []string{}, AsOf: state.Seen{Time: r.AsOf}})
 	}
 	v := newView()
 	put := func(r StateRecord, at int64) {

@@ -57,11 +57,23 @@ type Partition struct {
 	// yet, by klink's own clock.
 	LagSeconds *float64 `json:"lag_seconds"`
 
-	Filled int64     `json:"filled"`
-	Padded int64     `json:"padded"`
-	Flags  []string  `json:"flags"`
-	Worker string    `json:"worker"`
-	AsOf   time.Time `json:"as_of"`
+	Filled int64    `json:"filled"`
+	Padded int64    `json:"padded"`
+	Flags  []string `json:"flags"`
+	Worker string   `json:"worker"`
+	AsOf   Seen     `json:"as_of"`
+}
+
+// Seen is a time at which something was seen; never, the zero value, is null in
+// JSON (S3).
+type Seen struct{ time.Time }
+
+// MarshalJSON writes RFC 3339, or null for never.
+func (s Seen) MarshalJSON() ([]byte, error) {
+	if s.IsZero() {
+		return []byte("null"), nil
+	}
+	return s.UTC().MarshalJSON()
 }
 
 // Group is one consumer group whose offsets are carried over.
