@@ -33,15 +33,24 @@ func (r run) brief() string {
 	if r.Error != "" {
 		return "FAILED: " + r.Error
 	}
-	v := r.Values
-	text := ""
-	if _, ok := v[mbPerSecond]; ok {
-		text = fmt.Sprintf("%.0f MB/s, mirror %.2f and brokers %.2f CPU s/GB, %.0f s measured, ", v[mbPerSecond], v[mirrorCPU], v[brokersCPU], v[measuredSeconds])
+	formats := []struct{ figure, format string }{
+		{mbPerSecond, "%.0f MB/s"},
+		{mirrorCPU, "mirror %.2f CPU s/GB"},
+		{brokersCPU, "brokers %.2f CPU s/GB"},
+		{measuredSeconds, "measured for %.1f s"},
+		{addedP50, "adds %.1f ms (p50)"},
+		{addedP99, "%.1f ms (p99)"},
+		{firstRecord, "first record after %.2f s"},
+		{peakRSS, "%.0f MiB"},
+		{othersCores, "others %.2f cores"},
 	}
-	if _, ok := v[addedP50]; ok {
-		text = fmt.Sprintf("adds %.1f ms (p50), %.1f ms (p99), ", v[addedP50], v[addedP99])
+	var parts []string
+	for _, f := range formats {
+		if v, ok := r.Values[f.figure]; ok {
+			parts = append(parts, fmt.Sprintf(f.format, v))
+		}
 	}
-	return text + fmt.Sprintf("%.0f MiB, first record after %.2f s, others %.2f cores", v[peakRSS], v[firstRecord], v[othersCores])
+	return strings.Join(parts, ", ")
 }
 
 func (r results) failed() (n int) {
@@ -109,11 +118,10 @@ func (b *bench) report(w io.Writer) error {
 	return os.WriteFile(b.opts.json, append(text, '\n'), 0o644)
 }
 
-// plural counts things; units in capitals have no plural.
+// plural counts things.
 func plural(n int64, what string) string {
-	text := fmt.Sprintf("%d %s", n, what)
-	if n != 1 && what != strings.ToUpper(what) {
-		text += "s"
+	if n != 1 {
+		what += "s"
 	}
-	return text
+	return fmt.Sprintf("%d %s", n, what)
 }

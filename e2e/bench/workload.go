@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -82,9 +83,13 @@ func (w workload) about() string {
 	case startup:
 		return "8 partitions, topic not yet on the target"
 	}
-	text := plural(int64(w.partitions), "partition") + ", " + w.codec.String() + ", " + plural(int64(w.valueBytes), "B") + " x " + plural(int64(w.batchRecords), "record") + " a batch"
+	codec := "uncompressed"
+	if w.codec != batch.CodecNone {
+		codec = w.codec.String()
+	}
+	text := fmt.Sprintf("%s, %s, batches of %s with %d B each", plural(int64(w.partitions), "partition"), codec, plural(int64(w.batchRecords), "record"), w.valueBytes)
 	if w.rtt > 0 {
-		text += ", " + w.rtt.String() + " to the source"
+		text += fmt.Sprintf(", %d ms round trip to the source", w.rtt.Milliseconds())
 	}
 	return text
 }
