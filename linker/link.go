@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"klink/linker/control"
 	"klink/linker/plan"
@@ -59,9 +60,10 @@ type Options struct {
 
 // Link mirrors the topics that one source and one target have in common.
 type Link struct {
-	o     Options
-	log   *slog.Logger
-	count *counters
+	o        Options
+	log      *slog.Logger
+	count    *counters
+	compares *semaphore.Weighted
 
 	mu      sync.Mutex // guards all below; never held over a call
 	store   Store
@@ -77,7 +79,8 @@ type Link struct {
 // New returns a link that is not running. The error is about instruments only.
 func New(o Options) (*Link, error) {
 	l := &Link{o: o, log: o.Logger.With("link", o.Name), topics: make(map[string]*topic),
-		pos: state.Position{State: state.Pending}, sent: make(map[string]string)}
+		compares: semaphore.NewWeighted(comparesAtOnce),
+		pos:      state.Position{State: state.Pending}, sent: make(map[string]string)}
 	c, err := newCounters(o.Meter, o.Name, l.Report)
 	if err != nil {
 		return nil, err

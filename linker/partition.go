@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"golang.org/x/sync/semaphore"
 
 	"klink/fetcher/batch"
 	"klink/fetcher/feed"
@@ -33,6 +34,7 @@ type partition struct {
 	target    Target
 	lineage   Lineage
 	memory    Memory
+	compares  *semaphore.Weighted
 	log       *slog.Logger
 	count     *counters
 	guard     time.Duration // producer.id.expiration.ms of the target

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric/noop"
+	"golang.org/x/sync/semaphore"
 
 	"klink/fetcher/batch"
 	"klink/fetcher/feed"
@@ -53,7 +54,7 @@ func (m *mirror) start(t *testing.T) {
 		identity: batch.Identity{ProducerID: appender.ProducerID("src", m.src.id, 0, 0)},
 		limits:   plan.DefaultLimits(),
 		source:   m.source, srcReader: memReader{m.src}, dstReader: memReader{m.dst},
-		target: m.target, lineage: m.lineage, memory: memMemory{},
+		target: m.target, lineage: m.lineage, memory: memMemory{}, compares: semaphore.NewWeighted(1),
 		log: slog.New(slog.DiscardHandler), count: count, guard: 24 * time.Hour,
 		confirmed: feed.Unknown, moved: make(chan sight), shown: newShown(0, "w"),
 	}

@@ -3,6 +3,7 @@ package linker
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"klink/fetcher/batch"
 	"klink/fetcher/feed"
@@ -10,8 +11,13 @@ import (
 	"klink/linker/state"
 )
 
-// pieceBytes is how much of a log is read at once while comparing.
-const pieceBytes = 1 << 20
+const (
+	// pieceBytes is how much of a log is read at once while comparing.
+	pieceBytes = 256 << 10
+	// comparesAtOnce bounds the comparisons of a link, and with them the pieces
+	// held outside the fetch budget: two each.
+	comparesAtOnce = 4
+)
 
 // tailStart finds an offset from which the target's log holds at least
 // tailBytes, guessed from the size of the last batch and doubled until it does.
@@ -50,8 +56,10 @@ func (p *partition) compare(ctx context.Context, r plan.Range) *stop {
 	if r.From >= r.End {
 		return nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	if err := p.compares.Acquire(ctx, 1); err != nil {
+		return reprobe("ended")
+	}
+	defer p.compares.Release(1)
 	src := log{reader: p.srcReader, partition: p.src, id: p.srcID}
 	dst := log{reader: p.dstReader, partition: p.dstPartition(), id: feed.TopicID(p.dst.ID)}
 	equal, diff, err := plan.Compare(src.records(ctx, r), dst.records(ctx, r), r, p.compaction)
@@ -95,18 +103,22 @@ func (p *partition) onDifference(ctx context.Context, dst *log, r plan.Range, d 
 	return halt(state.Diverged, "%s", d)
 }
 
-// log reads one partition of either cluster piece by piece.
+// log reads one partition of either cluster piece by piece. A comparison needs
+// a piece of each side at once, and waiting for one side's share of the fetch
+// budget while holding the other's could last for ever; so a piece is copied
+// and its share given back at once.
 type log struct {
 	reader    Reader
 	partition feed.Partition
 	id        feed.TopicID
+	piece     []byte
 }
 
 // each calls f with every batch that touches r, in order, until f says no. The
 // bytes are valid during the call only.
 func (l *log) each(ctx context.Context, r plan.Range, f func(b []byte, aborted []feed.Aborted) bool) error {
 	for at := r.From; at < r.End; {
-		next, more, err := l.piece(ctx, at, r.End, f)
+		next, more, err := l.readPiece(ctx, at, r.End, f)
 		if err != nil || !more {
 			return err
 		}
@@ -118,15 +130,27 @@ func (l *log) each(ctx context.Context, r plan.Range, f func(b []byte, aborted [
 	return nil
 }
 
-// piece handles one read and returns where the next begins.
-func (l *log) piece(ctx context.Context, at, end int64, f func([]byte, []feed.Aborted) bool) (next int64, more bool, err error) {
+// own copies a chunk's batches and gives the chunk back.
+func (l *log) own(c *feed.Chunk) [][]byte {
+	defer c.Release()
+	l.piece = slices.Grow(l.piece[:0], c.Bytes)
+	out := make([][]byte, len(c.Batches))
+	for i, b := range c.Batches {
+		from := len(l.piece)
+		l.piece = append(l.piece, b...)
+		out[i] = l.piece[from:len(l.piece):len(l.piece)]
+	}
+	return out
+}
+
+// readPiece handles one read and returns where the next begins.
+func (l *log) readPiece(ctx context.Context, at, end int64, f func([]byte, []feed.Aborted) bool) (next int64, more bool, err error) {
 	c, err := l.reader.Read(ctx, l.partition, l.id, at, pieceBytes)
 	if err != nil {
 		return at, false, err
 	}
-	defer c.Release()
 	next = at
-	for _, b := range c.Batches {
+	for _, b := range l.own(c) {
 		base, last, err := extent(b)
 		if err != nil {
 			return at, false, feed.NewFault(feed.Corrupt, l.partition, next, err)

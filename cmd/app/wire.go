@@ -95,7 +95,7 @@ func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps)
 		return nil, err
 	}
 	s.srcMap, s.dstMap = leaders.New(s.src.Admin), leaders.New(s.dst.Admin)
-	s.fetch = fetcher.New(fetcher.Options{Client: s.src.Fetch, Admin: s.src.Admin, Leaders: s.srcMap, Budget: budget,
+	s.fetch = fetcher.New(fetcher.Options{Client: s.src.Fetch, Short: s.src.Short, Admin: s.src.Admin, Leaders: s.srcMap, Budget: budget,
 		Logger: d.Logger, Meter: d.Meter, Limit: limiter(l.Limits.BytesPerSecond), Link: l.Name})
 	s.append = appender.New(appender.Options{Lanes: s.dst.Lanes, Slow: s.dst.Slow, Admin: s.dst.Admin, Leaders: s.dstMap,
 		MaxRequestBytes: int32(min(appender.DefaultMaxRequestBytes, int64(memory)/4)), Logger: d.Logger, Meter: d.Meter, Link: l.Name})

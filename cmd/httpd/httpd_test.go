@@ -90,7 +90,9 @@ func TestReady(t *testing.T) {
 			p.State, p.TargetEnd = state.Pending, nil
 		}, "link east: orders/0: not looked at yet"},
 		{"retrying", func(r *state.Report) { r.Links[0].Topics[0].Partitions[0].State = state.Pending }, ""},
-		{"stale", func(r *state.Report) { r.Links[0].Topics[0].Partitions[0].AsOf = state.Seen{Time: now.Add(-90 * time.Second)} }, "link east: orders/0: no news for 1m30s"},
+		{"stale", func(r *state.Report) {
+			r.Links[0].Topics[0].Partitions[0].AsOf = state.Seen{Time: now.Add(-90 * time.Second)}
+		}, "link east: orders/0: no news for 1m30s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := healthy()

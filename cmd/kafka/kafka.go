@@ -27,7 +27,10 @@ type Options struct {
 type Source struct {
 	// Fetch is for Fetch long polls alone.
 	Fetch *kgo.Client
-	// Admin is for everything else: metadata, ListOffsets, OffsetForLeaderEpoch.
+	// Short is for the short polls beside the long ones.
+	Short *kgo.Client
+	// Admin is for everything else: metadata, ListOffsets, OffsetForLeaderEpoch,
+	// and single reads.
 	Admin *kgo.Client
 
 	maker maker
@@ -52,7 +55,7 @@ type Target struct {
 func OpenSource(o Options) (*Source, error) {
 	m := newMaker(o, o.Link.Source)
 	s := &Source{maker: m}
-	err := m.makeAll(map[role]**kgo.Client{roleFetch: &s.Fetch, roleSourceAdmin: &s.Admin})
+	err := m.makeAll(map[role]**kgo.Client{roleFetch: &s.Fetch, roleShort: &s.Short, roleSourceAdmin: &s.Admin})
 	if err != nil {
 		s.Close()
 		return nil, fmt.Errorf("make clients for the source of link %s: %w", o.Link.Name, err)
@@ -83,7 +86,7 @@ func OpenTarget(o Options) (*Target, error) {
 }
 
 // Close closes the clients and their connections.
-func (s *Source) Close() { closeAll(s.Fetch, s.Admin) }
+func (s *Source) Close() { closeAll(s.Fetch, s.Short, s.Admin) }
 
 // Close closes the clients and their connections.
 func (t *Target) Close() { closeAll(append(t.Lanes, t.Slow, t.Admin, t.Control)...) }

@@ -14,6 +14,7 @@ type role string
 
 const (
 	roleFetch       role = "fetch"
+	roleShort       role = "fetch-short"
 	roleSourceAdmin role = "source-admin"
 	roleProduce     role = "produce"
 	roleSlow        role = "produce-slow"
@@ -50,7 +51,7 @@ const (
 // options are those of the role alone.
 func (r role) options(fetchMemory config.Bytes) []kgo.Opt {
 	switch r {
-	case roleFetch:
+	case roleFetch, roleShort:
 		size := min(max(2*fetchMemory, leastFetchAnswerBytes), mostFetchAnswerBytes)
 		return []kgo.Opt{kgo.BrokerMaxReadBytes(int32(size))}
 	case roleProduce, roleSlow:
