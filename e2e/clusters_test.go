@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
 	"klink/cmd/lab"
@@ -49,6 +51,23 @@ func within(t testing.TB, d time.Duration) context.Context {
 func create(t testing.TB, c lab.Cluster, specs ...lab.TopicSpec) {
 	t.Helper()
 	if err := lab.CreateTopics(within(t, patience), c, specs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// addPartitions grows a topic.
+func addPartitions(t testing.TB, c lab.Cluster, topic string, to int) {
+	t.Helper()
+	cl, err := kgo.NewClient(c.AdminOpts()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	r, err := kadm.NewClient(cl).UpdatePartitions(within(t, patience), to, topic)
+	if err == nil {
+		err = r.Error()
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }

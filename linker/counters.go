@@ -22,13 +22,16 @@ type counters struct {
 	stops                   metric.Int64Counter
 	append                  metric.Float64Histogram
 
+	whole metric.MeasurementOption // the link's labels alone
+
 	mu   sync.Mutex // guards sets
 	sets map[feed.Partition]metric.MeasurementOption
 }
 
 // newCounters makes the instruments; report feeds the gauges at collection.
 func newCounters(m metric.Meter, link string, report func() state.Link) (*counters, error) {
-	c := &counters{link: link, sets: make(map[feed.Partition]metric.MeasurementOption)}
+	c := &counters{link: link, sets: make(map[feed.Partition]metric.MeasurementOption),
+		whole: metric.WithAttributeSet(attribute.NewSet(attribute.String("link", link)))}
 	var errs [9]error
 	c.records, errs[0] = m.Int64Counter("klink.mirrored.records", metric.WithDescription("Records appended to the target"))
 	c.bytes, errs[1] = m.Int64Counter("klink.mirrored.bytes", metric.WithUnit("By"), metric.WithDescription("Bytes of record batches appended to the target"))
@@ -98,7 +101,7 @@ func (c *counters) appended(p feed.Partition, records, bytes int64, took time.Du
 	c.records.Add(ctx, records, at)
 	c.bytes.Add(ctx, bytes, at)
 	c.batches.Add(ctx, 1, at)
-	c.append.Record(ctx, took.Seconds(), metric.WithAttributes(attribute.String("link", c.link)))
+	c.append.Record(ctx, took.Seconds(), c.whole)
 }
 
 func (c *counters) reprobed(p feed.Partition) { c.reprobes.Add(context.Background(), 1, c.set(p)) }

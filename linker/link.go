@@ -74,13 +74,36 @@ type Link struct {
 	found   bool
 	sent    map[string]string // the last recorded state of each topic
 	sentPos state.Position
+	turned  map[string]time.Time // when each loop last began a turn
+}
+
+// stuckAfter is how long a loop's turn may take before the process is called
+// stuck: several times the sum of all deadlines within one.
+const stuckAfter = 3 * time.Minute
+
+// Alive returns an error when one of the link's loops no longer turns.
+func (l *Link) Alive(now time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for name, at := range l.turned {
+		if age := now.Sub(at); age > stuckAfter {
+			return fmt.Errorf("link %s: the %s loop has been busy for %s", l.o.Name, name, age.Round(time.Second))
+		}
+	}
+	return nil
+}
+
+func (l *Link) turn(loop string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.turned[loop] = time.Now()
 }
 
 // New returns a link that is not running. The error is about instruments only.
 func New(o Options) (*Link, error) {
 	l := &Link{o: o, log: o.Logger.With("link", o.Name), topics: make(map[string]*topic),
 		compares: semaphore.NewWeighted(comparesAtOnce),
-		pos:      state.Position{State: state.Pending}, sent: make(map[string]string)}
+		pos:      state.Position{State: state.Pending}, sent: make(map[string]string), turned: make(map[string]time.Time)}
 	c, err := newCounters(o.Meter, o.Name, l.Report)
 	if err != nil {
 		return nil, err
@@ -242,6 +265,7 @@ func controlTrouble(err error) *Trouble {
 func (l *Link) discover(ctx, hard context.Context, wg *sync.WaitGroup) {
 	wait := newWaits()
 	for {
+		l.turn("discovery")
 		pause := discoverEvery
 		if t := l.discoverOnce(ctx, hard, wg); t != nil && ctx.Err() == nil {
 			l.failed(t)

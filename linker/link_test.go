@@ -36,6 +36,7 @@ type world struct {
 	states   map[string]control.StateRecord
 	stateErr error
 	puts     int
+	block    chan struct{} // Find waits for it
 	lineage  map[feed.Partition]*memLineage
 
 	src, dst map[feed.Partition]*memLog
@@ -88,6 +89,12 @@ func (w *world) TargetID(context.Context) (string, *Trouble) {
 }
 
 func (w *world) Find(context.Context) ([]Found, *Trouble) {
+	w.mu.Lock()
+	block := w.block
+	w.mu.Unlock()
+	if block != nil {
+		<-block
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]Found(nil), w.found...), w.down
@@ -439,6 +446,29 @@ func TestG9_SourceDownAtStart(t *testing.T) {
 		w.down = nil
 		w.mu.Unlock()
 		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		end()
+	})
+}
+
+// TestAliveTellsAStuckLoop: a call that never comes back shows.
+func TestAliveTellsAStuckLoop(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 1)
+		stuck := make(chan struct{})
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		if err := l.Alive(time.Now()); err != nil {
+			t.Error(err)
+		}
+		w.mu.Lock()
+		w.block = stuck
+		w.mu.Unlock()
+		time.Sleep(2 * stuckAfter)
+		if err := l.Alive(time.Now()); err == nil {
+			t.Error("a discovery that never ends counts as alive")
+		}
+		close(stuck)
 		end()
 	})
 }

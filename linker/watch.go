@@ -21,6 +21,7 @@ type sight struct {
 // finds foreign writes, lost tails and dead brokers where no traffic would.
 func (l *Link) look(ctx context.Context) {
 	for sleep(ctx, lookEvery) {
+		l.turn("log end")
 		l.lookOnce(ctx)
 	}
 }
@@ -75,6 +76,7 @@ func (l *Link) listed() []*topic {
 // record keeps the states in the control topic.
 func (l *Link) record(ctx context.Context) {
 	for sleep(ctx, recordEvery) {
+		l.turn("state")
 		l.recordOnce(ctx)
 	}
 }

@@ -178,6 +178,15 @@ func (s *side) release() {
 	})
 }
 
+// Alive returns an error when a loop of a link no longer turns.
+func (m *mirror) Alive() error {
+	var errs []error
+	for _, s := range m.links {
+		errs = append(errs, s.link.Alive(time.Now()))
+	}
+	return errors.Join(errs...)
+}
+
 // Report returns what all links are doing.
 func (m *mirror) Report() state.Report {
 	r := state.Report{AsOf: time.Now().UTC(), Links: []state.Link{}}
