@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -133,6 +134,25 @@ func TestDemoIsStopped(t *testing.T) {
 				t.Errorf("exit %d, %s\n%s", code, errOut, out)
 			}
 		})
+	}
+}
+
+// A daemon that ends is the end of the story.
+func TestDemoWithoutItsDaemon(t *testing.T) {
+	broken := newDaemon(testReport("default"))
+	broken.failure = errors.New("broken invariant")
+	var out watched
+	code, errOut := runDemo(t, t.Context(), Parts{Wire: broken.wire}, &out)
+	if code != 1 || !strings.Contains(errOut, "klink: demo: klink ended: broken invariant") {
+		t.Errorf("exit %d, %s\n%s", code, errOut, &out)
+	}
+}
+
+func TestDemoUsage(t *testing.T) {
+	for _, args := range [][]string{{"--seconds", "41"}, {"--rate", "99"}, {"-o", "xml"}, {"orders"}} {
+		if code, errOut := runDemo(t, t.Context(), Parts{}, &watched{}, args...); code != 2 || !strings.HasPrefix(errOut, "klink: demo: ") {
+			t.Errorf("%q: exit %d, %s", args, code, errOut)
+		}
 	}
 }
 

@@ -103,22 +103,21 @@ func count(n int64, noun string) string {
 	return humanize.Comma(n) + " " + noun
 }
 
-// hints says how to look at the clusters that were left running.
-func hints(source, target string) string {
-	example := cast[0].name
+// hints says how to look at the clusters that were left running, e.g. at an
+// offset of the first partition of a topic.
+func hints(source, target, topic string, at int64) string {
 	return fmt.Sprintf(`
-The source is open again, takes %[1]d records/s, and klink goes on mirroring. Ctrl-C ends everything.
+The source is open again and takes %[1]d records/s; klink goes on mirroring. Ctrl-C ends everything.
 
   source  %[2]s
   target  %[3]s
 
 Look at the same offset on both sides, e.g.
-  kcat -C -q -b %[2]s -t %[4]s -p 0 -o 1000 -c 3 -f 'offset %%o, time %%T, key %%k\n'
-  kcat -C -q -b %[3]s -t %[4]s -p 0 -o 1000 -c 3 -f 'offset %%o, time %%T, key %%k\n'
-or with Kafka's own tools
-  kafka-console-consumer.sh --bootstrap-server %[3]s --topic %[4]s --partition 0 --offset 1000 --max-messages 3 --property print.offset=true
-  kafka-consumer-groups.sh --bootstrap-server %[3]s --describe --group %[5]s
+  kcat -C -q -b %[2]s -t %[4]s -p 0 -o %[5]d -c 3 -f 'offset %%o, time %%T, key %%k\n'
+  kcat -C -q -b %[3]s -t %[4]s -p 0 -o %[5]d -c 3 -f 'offset %%o, time %%T, key %%k\n'
+or with Kafka's own tool
+  kafka-console-consumer.sh --bootstrap-server %[3]s --topic %[4]s --partition 0 --offset %[5]d --max-messages 3 --property print.offset=true
 and at what klink has recorded there
   klink status --target %[3]s
-`, keptRate, source, target, example, group)
+`, keptRate, source, target, topic, at)
 }

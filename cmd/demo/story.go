@@ -23,8 +23,8 @@ const (
 	commitEvery = time.Second
 	// carryEvery is how often its commits are carried over.
 	carryEvery = 200 * time.Millisecond
-	// patience bounds each wait for something that takes well under a second on
-	// an idle machine, so that all of it stays below a minute.
+	// patience bounds waits for what takes well under a second on an idle machine:
+	// with the default of Live, all of them together end within a minute.
 	patience = 5 * time.Second
 	// glance is how often a wait looks again.
 	glance = 20 * time.Millisecond
@@ -161,7 +161,7 @@ func (s *story) carryCommits(ctx context.Context, source, target []kgo.Opt) erro
 // the group are not ready for its death yet.
 func (s *story) live(ctx context.Context) error {
 	ready := func() bool { return time.Since(s.began) >= s.o.Live && s.allIn(state.Active) && s.carried() }
-	_, err := s.watch(ctx, s.o.Live+patience, ready)
+	_, err := s.watch(ctx, s.o.Live+3*patience, ready)
 	return err
 }
 
@@ -240,7 +240,8 @@ func (s *story) keep(ctx context.Context) error {
 		return err
 	}
 	src, dst := strings.Join(s.stage.source.Bootstrap(), ","), strings.Join(s.stage.target.Bootstrap(), ",")
-	s.view.say("%s", hints(src, dst))
+	look := s.evidence.comparison.Partitions[0]
+	s.view.say("%s", hints(src, dst, look.Dst.Topic, look.DstBounds.End/2))
 	<-ctx.Done()
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause

@@ -134,9 +134,7 @@ func (s *story) readRest(ctx context.Context) error {
 	return err
 }
 
-// given is what the group was given of a partition. A client never delivers a
-// record twice by itself, so repetitions are shared out to neither side's
-// ranges.
+// given is what the group was given of a partition.
 func (s *story) given(p lab.Partition) delivered {
 	return delivered{source: s.beforeGiven.Ranges(p), sourceRepeats: s.beforeGiven.Twice()[p],
 		target: s.afterAll.Ranges(p), targetRepeats: s.afterAll.Twice()[p]}
