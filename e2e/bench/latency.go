@@ -177,7 +177,7 @@ func pause(ctx context.Context, m *mirror, d time.Duration) error {
 	case <-timer.C:
 		return nil
 	case <-m.Done():
-		return fmt.Errorf("%w: %w", errEnded, m.Err())
+		return m.ended()
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -30,7 +30,7 @@ func (b *bench) startup(ctx context.Context, j job) (map[string]float64, error) 
 			select {
 			case <-tick.C:
 			case <-m.Done():
-				return nil, fmt.Errorf("%w: %w", errEnded, m.Err())
+				return nil, m.ended()
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}

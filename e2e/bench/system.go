@@ -203,6 +203,16 @@ func (m *mirror) stop(system string) error {
 	}
 }
 
+var errEnded = errors.New("the mirror ended by itself")
+
+// ended says that the process is gone, and how, where it did not exit with 0.
+func (m *mirror) ended() error {
+	if err := m.Err(); err != nil {
+		return fmt.Errorf("%w: %w", errEnded, err)
+	}
+	return errEnded
+}
+
 // tail is the end of what the system printed.
 func (m *mirror) tail() string {
 	text, err := os.ReadFile(m.log)

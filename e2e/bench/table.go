@@ -11,6 +11,9 @@ import (
 func (r results) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Measured %s, size %s, on %s. Medians.%s\n", r.Started.Format("2006-01-02 15:04 UTC"), r.Size, r.Machine, r.noise())
+	if r.Size != "long" {
+		b.WriteString("\nThese runs are so short that their figures only show that the program works.\n")
+	}
 	for _, section := range []func() string{r.throughputTable, r.ratioTable, r.latencyTable, r.startTable, r.heldTable, r.remarks} {
 		if text := section(); text != "" {
 			b.WriteString("\n" + text)

@@ -11,7 +11,6 @@ import (
 )
 
 var (
-	errEnded   = errors.New("the mirror ended by itself")
 	errStalled = errors.New("no progress")
 	errUnequal = errors.New("the copy differs from the source")
 )
@@ -103,7 +102,7 @@ func (w *watch) run(ctx context.Context, toEnd bool) error {
 		select {
 		case <-tick.C:
 		case <-w.mirror.Done():
-			return fmt.Errorf("%w: %w", errEnded, w.mirror.Err())
+			return w.mirror.ended()
 		case <-ctx.Done():
 			return ctx.Err()
 		}
