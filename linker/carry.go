@@ -37,6 +37,7 @@ func (p *partition) carry(ctx, hard context.Context, c *feed.Chunk) *stop {
 		case plan.Halt:
 			return &stop{event: state.Stopped, reason: step.Reason, detail: step.Detail}
 		default:
+			p.follow = appender.Follow(step.Entries < len(entries))
 			if s := p.write(ctx, hard, step, raw[:step.Entries]); s != nil {
 				return s
 			}
@@ -150,7 +151,7 @@ func (p *partition) append(ctx context.Context, b []byte) *stop {
 		return s
 	}
 	began := time.Now()
-	r := p.target.Append(ctx, p.dst, b, p.next)
+	r := p.target.AppendRun(ctx, p.dst, appender.Batch{Bytes: b, Expect: p.next, Follow: p.follow})
 	if r.Outcome != appender.Appended {
 		return onAppend(r, p.next, int64(h.Count))
 	}

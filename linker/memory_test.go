@@ -278,7 +278,8 @@ const (
 	replyTwice         // appended twice by an old request: the second is a duplicate
 )
 
-func (t *memTarget) Append(_ context.Context, _ appender.Target, b []byte, expect int64) appender.Result {
+func (t *memTarget) AppendRun(_ context.Context, _ appender.Target, batch appender.Batch) appender.Result {
+	b, expect := batch.Bytes, batch.Expect
 	t.mu.Lock()
 	t.appends++
 	t.mu.Unlock()

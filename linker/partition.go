@@ -48,6 +48,7 @@ type partition struct {
 	lastTimestamp   int64
 	confirmedAt     time.Time
 	scratch         []byte
+	follow          appender.Follow // another batch of the chunk under way follows
 
 	// maxBatchBytes is the target topic's limit as last read, set from outside.
 	maxBatchBytes atomic.Int64

@@ -25,11 +25,11 @@ type Reader interface {
 	Read(ctx context.Context, p feed.Partition, id feed.TopicID, from int64, maxBytes int32) (*feed.Chunk, error)
 }
 
-// Target acts on target partitions. Obligations: Append never sends a batch
+// Target acts on target partitions. Obligations: AppendRun never sends a batch
 // twice and says Unknown where it cannot tell; LogEnds tells the leader's log
 // end beyond the high watermark.
 type Target interface {
-	Append(ctx context.Context, t appender.Target, b []byte, expect int64) appender.Result
+	AppendRun(ctx context.Context, t appender.Target, b appender.Batch) appender.Result
 	LogEnds(ctx context.Context, ts []appender.Target) map[appender.Target]appender.LogEnd
 	ProducerState(ctx context.Context, t appender.Target, producerID int64) (appender.ProducerState, error)
 }

@@ -184,12 +184,37 @@ func (a *Appender) begin() error {
 	return nil
 }
 
+// Follow tells whether a batch is followed by another of its partition at once.
+type Follow bool
+
+// The two answers.
+const (
+	// More: the next batch comes as soon as this one is answered.
+	More Follow = true
+	// Last: nobody knows when the next one comes.
+	Last Follow = false
+)
+
 // Append sends one patched batch (base offset 0, the partition's producer id
 // and sequence) and blocks until it is settled. expect is the base offset it
 // must get. The caller has at most one Append per partition under way; batch
 // must not change until Append returns. When ctx ends a waiting batch is taken
 // back; one that is under way is waited for, which its deadline bounds.
 func (a *Appender) Append(ctx context.Context, t Target, batch []byte, expect int64) Result {
+	return a.AppendRun(ctx, t, Batch{Bytes: batch, Expect: expect})
+}
+
+// Batch is a batch with where it must land and whether another follows.
+type Batch struct {
+	Bytes  []byte
+	Expect int64
+	Follow Follow
+}
+
+// AppendRun is Append for a batch of a run: what is known to follow lets
+// partitions travel together.
+func (a *Appender) AppendRun(ctx context.Context, t Target, b Batch) Result {
+	batch := b.Bytes
 	if err := checkBatch(batch); err != nil {
 		r := notSent(t, err)
 		r.Reason = state.Corrupt
@@ -205,7 +230,7 @@ func (a *Appender) Append(ctx context.Context, t Target, batch []byte, expect in
 		a.met.failed(ctx, classNotSent)
 		return Result{Outcome: NotSent, Base: -1, LogStart: -1, Leader: leader, Reason: fault.Reason, Err: fault}
 	}
-	it := &item{target: t, batch: batch, expect: expect, leader: leader, done: make(chan Result, 1)}
+	it := &item{target: t, batch: batch, expect: b.Expect, follow: b.Follow, leader: leader, done: make(chan Result, 1)}
 	if !a.enqueue(it) {
 		a.release(t)
 		return notSent(t, ErrStopped)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -39,10 +38,7 @@ func newLane(a *Appender, b *broker, o laneOptions) *lane {
 
 func (l *lane) run(ctx context.Context) {
 	for {
-		// Answers come in bunches, and the loops they wake send again at once:
-		// giving way once lets them in, and costs a lone batch nothing. Half as
-		// many requests again where batches are small.
-		runtime.Gosched()
+		l.a.gather(ctx, l.b)
 		taken := l.a.take(l.queue, l.items[:0])
 		if taken == nil {
 			return
@@ -204,6 +200,8 @@ func (l *lane) settle(ctx context.Context, it *item, v verdict, ans answer) {
 	}
 	if v.outcome != Appended {
 		l.a.met.failed(ctx, v.class)
+	} else if it.follow == More && l.queue == l.b.fast {
+		l.a.comesBack(l.b, it.target)
 	}
 	it.done <- r
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -129,6 +130,11 @@ const (
 	listEarliest = -2
 )
 
+// listWait is how long a broker may look through remote storage for a
+// ListOffsets (v10, KIP-1075). kgo adds it to its read deadline, which alone
+// ends a connection that is half open.
+const listWait = time.Second
+
 type listed struct {
 	offset int64
 	epoch  int32 // of the leader that was asked
@@ -153,7 +159,7 @@ func (a *Appender) listOffsets(ctx context.Context, targets []Target, which int6
 
 func askOffsets(ctx context.Context, to *kgo.Broker, which int64, about []routed, reply func(routed, int64, error)) error {
 	req := kmsg.NewPtrListOffsetsRequest()
-	req.ReplicaID = -1
+	req.ReplicaID, req.TimeoutMillis = -1, int32(listWait.Milliseconds())
 	for name, rs := range byTopic(about) {
 		t := kmsg.NewListOffsetsRequestTopic()
 		t.Topic = name

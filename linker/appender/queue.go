@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"klink/fetcher/leaders"
 )
@@ -14,6 +15,7 @@ type item struct {
 	target Target
 	batch  []byte
 	expect int64
+	follow Follow
 	leader leaders.Leader
 	cuts   int         // of the partition so far; see part.cuts
 	in     *queue      // where it waits, nil once taken; guarded by Appender.mu
@@ -50,11 +52,68 @@ func (q *queue) pop() *item {
 	return it
 }
 
-// broker holds what waits for one node.
+// broker holds what waits for one node. All but id are guarded by Appender.mu.
 type broker struct {
 	id         int32
 	served     bool // has goroutines
 	fast, slow *queue
+	// returning are the partitions whose last batch was answered without error,
+	// and whose next one is ready and on its way here.
+	returning map[Target]struct{}
+	// back is signalled when the last of them came.
+	back chan struct{} // size 1
+}
+
+// gatherLimit is how long a lane waits for partitions that are on their way. A
+// loop that was told of its batch comes back within some ten microseconds, where
+// a processor is free for it; what takes longer is not waited for.
+const gatherLimit = time.Millisecond
+
+// gather lets a lane that answered many partitions carry them together again.
+// Without it the first to come would leave alone, and the others one by one,
+// at twice the cost for the broker.
+func (a *Appender) gather(ctx context.Context, b *broker) {
+	a.mu.Lock()
+	n := len(b.returning)
+	a.mu.Unlock()
+	if n == 0 {
+		return
+	}
+	t := time.NewTimer(gatherLimit)
+	defer t.Stop()
+	select {
+	case <-b.back:
+	case <-t.C:
+		a.mu.Lock()
+		clear(b.returning)
+		a.mu.Unlock()
+	case <-ctx.Done():
+	}
+}
+
+// cameLocked notes that a partition's next batch is here.
+func (b *broker) cameLocked(t Target) {
+	if _, ok := b.returning[t]; !ok {
+		return
+	}
+	delete(b.returning, t)
+	if len(b.returning) == 0 {
+		select {
+		case b.back <- struct{}{}:
+		default: // signalled already
+		}
+	}
+}
+
+// comesBack notes that a partition's next batch will come.
+func (a *Appender) comesBack(b *broker, t Target) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	select {
+	case <-b.back: // of an earlier round
+	default:
+	}
+	b.returning[t] = struct{}{}
 }
 
 // unserved returns the brokers that have no goroutines yet, which they get.
@@ -110,7 +169,7 @@ func (a *Appender) enqueue(it *item) bool {
 	}
 	b := a.brokers[it.leader.Broker]
 	if b == nil {
-		b = &broker{id: it.leader.Broker,
+		b = &broker{id: it.leader.Broker, returning: make(map[Target]struct{}), back: make(chan struct{}, 1),
 			fast: &queue{ready: sync.NewCond(&a.mu)}, slow: &queue{ready: sync.NewCond(&a.mu)}}
 		a.brokers[b.id] = b
 		select {
@@ -118,6 +177,7 @@ func (a *Appender) enqueue(it *item) bool {
 		default: // Run is woken already and will see this one too
 		}
 	}
+	b.cameLocked(it.target)
 	if p := a.parts[it.target]; p != nil && p.slow {
 		it.cuts = p.cuts
 		b.slow.push(it)

@@ -17,6 +17,11 @@ import (
 // fetchBytes bounds one answer; a larger first batch comes whole (KIP-74).
 const fetchBytes = 4 << 20
 
+// listTimeoutMillis is how long a broker may look through remote storage for a
+// ListOffsets (v10, KIP-1075). kgo adds it to its read deadline, which alone ends
+// a connection that is half open; the stock 30 s would hold it for 40 s.
+const listTimeoutMillis = 1000
+
 // tail reads the control topic in log order with raw fetches. kgo's consumer
 // would not do: it hides the position behind batches that compaction emptied,
 // so that the end could never be known to be reached, and it hides that the
@@ -164,6 +169,7 @@ func (t *tail) toStart(ctx context.Context) error {
 	topic.Topic = TopicName
 	topic.Partitions = append(topic.Partitions, p)
 	req := kmsg.NewPtrListOffsetsRequest()
+	req.TimeoutMillis = listTimeoutMillis
 	req.Topics = append(req.Topics, topic)
 	resp, err := req.RequestWith(ctx, t.cl.Broker(int(leader.Broker)))
 	if err != nil {
