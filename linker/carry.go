@@ -153,7 +153,11 @@ func (p *partition) append(ctx context.Context, b []byte) *stop {
 	began := time.Now()
 	r := p.target.AppendRun(ctx, p.dst, appender.Batch{Bytes: b, Expect: p.next, Follow: p.follow})
 	if r.Outcome != appender.Appended {
-		return onAppend(r, p.next, int64(h.Count))
+		s := onAppend(r, p.next, int64(h.Count))
+		if s.reason == state.TooLarge {
+			s.detail = fmt.Sprintf("the batch at offsets %d to %d takes %d bytes: %s", p.next, p.next+int64(h.Count)-1, len(b), s.detail)
+		}
+		return s
 	}
 	p.next += int64(h.Count)
 	p.confirmed, p.confirmedAt = p.next, time.Now()

@@ -47,7 +47,8 @@ func NewCatalog(o CatalogOptions) Catalog {
 	return &clusterCatalog{o: o, target: topics.NewTarget(o.Dst, control.TopicName), admin: kadm.NewClient(o.Dst), told: make(map[string]bool)}
 }
 
-// Find lists the selected topics. What is passed over is logged once.
+// Find lists the selected topics, and those that are included by name and are
+// not there to be seen. What is passed over is logged once.
 func (c *clusterCatalog) Find(ctx context.Context) ([]Found, *Trouble) {
 	d, err := topics.Discover(ctx, c.o.Src, c.o.Matcher)
 	if err != nil {
@@ -61,9 +62,13 @@ func (c *clusterCatalog) Find(ctx context.Context) ([]Found, *Trouble) {
 		f := Found{Topic: p.Source.Name, ID: p.Source.ID, Partitions: p.Partitions, Target: p.Target,
 			Compacted: strings.Contains(p.Source.Configs["cleanup.policy"].Value, "compact")}
 		if p.Reason != "" {
-			f.Trouble = &Trouble{Reason: p.Reason, Detail: p.Detail}
+			f.Trouble = &Trouble{Reason: p.Reason, Detail: p.Detail, OnSource: p.Source.Reason != ""}
 		}
 		out = append(out, f)
+	}
+	for _, m := range d.Missing {
+		out = append(out, Found{Topic: m.Name, Target: c.o.Matcher.Target(m.Name),
+			Trouble: &Trouble{Reason: m.Reason, Detail: m.Detail, OnSource: true}})
 	}
 	c.mu.Lock()
 	c.plans = plans
@@ -84,9 +89,6 @@ func clusterTrouble(side string, err error) *Trouble {
 func (c *clusterCatalog) tell(d topics.Discovered) {
 	for _, s := range d.Skipped {
 		c.once("skip "+s.Name, slog.LevelInfo, "topic is not mirrored", "topic", s.Name, "why", string(s.Why))
-	}
-	for _, m := range d.Missing {
-		c.once("miss "+m.Name, slog.LevelWarn, "a topic that is named in topics.include cannot be found", "topic", m.Name, "reason", m.Reason, "detail", m.Detail)
 	}
 	for _, p := range d.Unmatched {
 		c.once("none "+p, slog.LevelWarn, "a pattern selects nothing", "pattern", p)

@@ -53,6 +53,8 @@ type Trouble struct {
 	Detail string
 	// Hint overrides the reason's fixed one where more is known.
 	Hint string
+	// OnSource says that it lies on the source's side.
+	OnSource bool
 	// Final is set where trying again cannot help: the process must end.
 	Final error
 }

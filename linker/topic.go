@@ -81,6 +81,7 @@ func (t *topic) claim(ctx context.Context, f Found, there bool) *Trouble {
 // pin records both ids. A target that is not the one recorded is never written
 // to, unless klink made it just now.
 func (t *topic) pin(ctx context.Context, f Found, made Prepared) *Trouble {
+	t.limit(made.MaxBatchBytes)
 	if made.Trouble != nil {
 		return made.Trouble
 	}
@@ -144,15 +145,22 @@ func (t *topic) start(ctx, hard context.Context, guard time.Duration, wg *sync.W
 			p.run(ctx, hard)
 		}()
 	}
+}
+
+// limit tells the partitions how large a batch the target topic takes, also
+// where the topic is not as it should be.
+func (t *topic) limit(maxBatchBytes int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for _, p := range t.partitions {
-		p.maxBatchBytes.Store(int64(t.prepared.MaxBatchBytes))
+		p.maxBatchBytes.Store(int64(maxBatchBytes))
 	}
 }
 
 func (t *topic) newPartition(n int32, guard time.Duration) *partition {
 	o := &t.link.o
 	src, _ := t.link.store.Link(o.Name)
-	return &partition{
+	p := &partition{
 		link: o.Name, src: feed.Partition{Topic: t.found.Topic, Partition: n}, srcID: t.found.ID,
 		dst:        appender.Target{Topic: t.found.Target, ID: t.prepared.ID, Partition: n},
 		identity:   batch.Identity{ProducerID: appender.ProducerID(src.SourceClusterID, t.found.ID, n, t.generation)},
@@ -161,6 +169,8 @@ func (t *topic) newPartition(n int32, guard time.Duration) *partition {
 		lineage: t.link.store, memory: o.Memory, compares: t.link.compares, log: t.log.With("partition", n), count: t.link.count, guard: guard,
 		confirmed: feed.Unknown, moved: make(chan sight), shown: newShown(n, o.Worker),
 	}
+	p.maxBatchBytes.Store(int64(t.prepared.MaxBatchBytes))
+	return p
 }
 
 // report returns the topic's part of a status report.
@@ -182,7 +192,8 @@ func (t *topic) report(now time.Time) state.Topic {
 			r.Partitions = append(r.Partitions, t.waiting(n, now))
 		}
 	}
-	if t.trouble != nil {
+	// What halted a partition is not hidden behind a topic that is only away.
+	if t.trouble != nil && t.troubleState().Severity() >= r.State.Severity() {
 		r.State, r.Reason, r.Detail, r.Hint = t.troubleState(), string(t.trouble.Reason), t.trouble.Detail, t.trouble.hint()
 	}
 	return r
@@ -191,7 +202,13 @@ func (t *topic) report(now time.Time) state.Topic {
 // troubleState is the state of a topic that cannot be mirrored as a whole.
 func (t *topic) troubleState() state.State {
 	switch {
-	case !t.trouble.Reason.Remote() || t.trouble.Reason == state.NoPermission:
+	case !t.trouble.Reason.Remote():
+		return state.Halted
+	case t.trouble.OnSource && t.trouble.Reason == state.TopicMissing:
+		return state.Pending
+	case t.trouble.OnSource:
+		return state.SourceUnavailable
+	case t.trouble.Reason == state.NoPermission:
 		return state.Halted
 	default:
 		return state.TargetUnavailable

@@ -1,0 +1,57 @@
+package linker
+
+import (
+	"strings"
+	"testing"
+
+	"klink/fetcher/feed"
+	"klink/linker/state"
+)
+
+// What is wrong with a topic on the source shows as the source's trouble; a name
+// that nothing bears yet is waited for; and what halted a partition is not hidden
+// behind either.
+func TestTopicTroubleByItsSide(t *testing.T) {
+	for _, c := range []struct {
+		trouble Trouble
+		want    state.State
+	}{
+		{Trouble{Reason: state.NoPermission, OnSource: true}, state.SourceUnavailable},
+		{Trouble{Reason: state.TopicMissing, OnSource: true}, state.Pending},
+		{Trouble{Reason: state.SourceRecreated}, state.Halted},
+		{Trouble{Reason: state.NoPermission}, state.Halted},
+		{Trouble{Reason: state.TooFewBrokers}, state.TargetUnavailable},
+	} {
+		bubble(t, func(t *testing.T) {
+			w := newWorld()
+			w.found = []Found{{Topic: "a", Target: "a", Trouble: &c.trouble}}
+			l, end := w.run(t)
+			mustBe(t, topicReport(t, l, "a"), c.want, c.trouble.Reason)
+			w.add("a", 1, 2) // the cause is gone
+			mustBe(t, topicReport(t, l, "a"), state.Active, "")
+			end()
+		})
+	}
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 1)
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		l.topics["a"].partitions[0].shown.move(state.Stopped, state.SourceDeleted, "")
+		w.mu.Lock()
+		w.found = []Found{{Topic: "a", Target: "a", Trouble: &Trouble{Reason: state.TopicMissing, OnSource: true}}}
+		w.mu.Unlock()
+		mustBe(t, topicReport(t, l, "a"), state.Halted, state.SourceDeleted)
+		end()
+	})
+}
+
+// A refused reader is told what to grant.
+func TestUnauthorizedNamesTheRight(t *testing.T) {
+	f := feed.NewFault(feed.Unauthorized, feed.Partition{Topic: "orders"}, 7, nil)
+	for _, s := range []*stop{onSource(f), onTarget(f)} {
+		if s.reason != state.NoPermission || !strings.Contains(s.detail, "missing right: Read on topic orders") {
+			t.Errorf("%+v", s)
+		}
+	}
+}
