@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Setting is one config of a topic as DescribeConfigs (API 32) tells it.
@@ -107,8 +108,6 @@ type ConfigPlan struct {
 	Dropped []Dropped
 	// Notes are sentences about what could not be known.
 	Notes []string
-	// SourceMessageBytes is the source's max.message.bytes, 0 where unknown.
-	SourceMessageBytes int64
 }
 
 // ValidateOverrides refuses overrides of what mirroring itself needs, and
@@ -218,7 +217,6 @@ func (p *configPlanner) force() {
 	}
 	bytes := int64(leastMessageBytes)
 	if n, ok := number(p.in.Source[keyMaxMessage].Value); ok {
-		p.out.SourceMessageBytes = n
 		bytes = max(bytes, n)
 	}
 	if n, ok := number(p.in.Overrides[keyMaxMessage]); ok {
@@ -266,10 +264,11 @@ func Corrections(want ConfigPlan, have Settings) []Correction {
 		c := Correction{Key: kv.Key, Have: cur.Value, Want: kv.Value}
 		switch kv.Key {
 		case keyMaxMessage:
-			if below(kv.Value, cur.Value) || kv.Value == cur.Value {
-				continue // more is fine
+			// More is fine. Less is not critical: batches are split, and a partition
+			// that meets a record above it halts by itself.
+			if below(kv.Value, cur.Value) {
+				continue
 			}
-			c.Critical = below(cur.Value, strconv.FormatInt(want.SourceMessageBytes, 10))
 		case keyCompress, keyTimestamps:
 			c.Critical = true
 		}
@@ -279,6 +278,9 @@ func Corrections(want ConfigPlan, have Settings) []Correction {
 	}
 	return out
 }
+
+// compacts reports whether a cleanup.policy removes records by their keys.
+func compacts(policy string) bool { return strings.Contains(policy, "compact") }
 
 // below reports whether both are numbers and a is the smaller.
 func below(a, b string) bool {

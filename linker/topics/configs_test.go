@@ -158,7 +158,7 @@ func TestCorrections(t *testing.T) {
 		"append time":                    {good(keyTimestamps, "LogAppendTime"), []Correction{{keyTimestamps, "LogAppendTime", "CreateTime", true}}},
 		"retention":                      {good(keyRetainMs, "604800000"), []Correction{{keyRetainMs, "604800000", "-1", false}}},
 		"less than we like":              {good(keyMaxMessage, "600000"), []Correction{{keyMaxMessage, "600000", "1048588", false}}},
-		"less than the source":           {good(keyMaxMessage, "1000"), []Correction{{keyMaxMessage, "1000", "1048588", true}}},
+		"less than the source":           {good(keyMaxMessage, "1000"), []Correction{{keyMaxMessage, "1000", "1048588", false}}},
 		"an older broker":                {explicit(keyCompress, "producer"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

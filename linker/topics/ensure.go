@@ -350,11 +350,24 @@ func (t *Target) correct(ctx context.Context, existing []*work) error {
 			continue
 		}
 		w.out.MaxMessageBytes, _ = number(d.settings[keyMaxMessage].Value)
+		if w.refuseCleanup(d.settings); w.out.Reason != "" {
+			continue
+		}
 		if w.out.Changed = Corrections(w.configs, d.settings); len(w.out.Changed) > 0 {
 			wrong = append(wrong, w)
 		}
 	}
 	return t.apply(ctx, wrong)
+}
+
+// refuseCleanup holds back records from a topic whose cleaner would remove what
+// the source keeps.
+func (w *work) refuseCleanup(have Settings) {
+	src, known := w.plan.Source.Configs[keyCleanup]
+	if dst := have[keyCleanup].Value; known && compacts(dst) && !compacts(src.Value) {
+		w.out.refuse(state.TopicRefused, "the target topic's cleanup.policy is %q and the source's %q: the target would remove records that the source keeps; set cleanup.policy=%s on topic %s",
+			dst, src.Value, src.Value, w.plan.Target)
+	}
 }
 
 // forcedMessageBytes is the max.message.bytes that mirroring asks for.

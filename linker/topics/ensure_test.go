@@ -251,6 +251,23 @@ func TestEnsureCorrectsForcedSettingsOnly(t *testing.T) {
 	}
 }
 
+// A target's cleaner must not remove what the source keeps (G1).
+func TestEnsureRefusesACleanerThatTheSourceHasNot(t *testing.T) {
+	c := newCluster(t)
+	must(t, c.CreateTopic("orders", 1, map[string]string{keyCleanup: "compact"}))
+	cl := newClient(t, c)
+	for source, want := range map[string]state.Reason{"delete": state.TopicRefused, "compact": "", "compact,delete": "", "": ""} {
+		src := explicit(keyCleanup, source)
+		if source == "" {
+			src = nil // not to be seen
+		}
+		o := ensure(t, cl, plan("orders", 1, src))[0]
+		if o.Reason != want || want != "" && !strings.Contains(o.Detail, "cleanup.policy=delete") {
+			t.Errorf("source with %q: %+v", source, o)
+		}
+	}
+}
+
 // C126: with the least rights, and a missing one named exactly.
 func TestEnsureRights(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -267,7 +284,7 @@ func TestEnsureRights(t *testing.T) {
 		"settings not visible": {allow("orders", opDescribe), map[string]string{keyCompress: "zstd"}, "", "", 1},
 		"harmless difference":  {allow("orders", opDescribe, opDescribeConfigs), map[string]string{keyRetainMs: "1000"}, "", "", 1},
 		"codec differs":        {allow("orders", opDescribe, opDescribeConfigs), map[string]string{keyCompress: "zstd"}, state.NoPermission, "AlterConfigs on topic orders", 0},
-		"messages do not fit":  {allow("orders", opDescribe, opDescribeConfigs), map[string]string{keyRetainMs: "-1", keyMaxMessage: "1000"}, state.NoPermission, "AlterConfigs on topic orders", 0},
+		"messages do not fit":  {allow("orders", opDescribe, opDescribeConfigs), map[string]string{keyRetainMs: "-1", keyMaxMessage: "1000"}, "", "", 1},
 		"may alter":            {allow("orders", opDescribe, opAlterConfigs, opDescribeConfigs), map[string]string{keyCompress: "zstd"}, "", "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
