@@ -302,12 +302,8 @@ func readRecorded(ctx context.Context, cfg *config.Config, l config.Link) (state
 	if err != nil {
 		return state.Report{}, err
 	}
-	r := view.Report()
-	for _, k := range r.Links {
-		if k.Name == l.Name {
-			r.Links = []state.Link{k}
-			return r, nil
-		}
+	if r, ok := view.LinkReport(l.Name); ok {
+		return r, nil
 	}
-	return r, fmt.Errorf("the target's control topic %s knows no link of this name", control.TopicName)
+	return state.Report{}, fmt.Errorf("the target's control topic %s knows no link of this name", control.TopicName)
 }

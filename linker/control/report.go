@@ -17,6 +17,22 @@ func (v *View) Report() state.Report {
 	return rep
 }
 
+// LinkReport is Report for one link. AsOf is the time of the link's own newest
+// record about its state: another link's say nothing of it. ok is false where
+// nothing is on record.
+func (v *View) LinkReport(name string) (rep state.Report, ok bool) {
+	if !slices.Contains(v.linkNames(), name) {
+		return state.Report{}, false
+	}
+	asOf := v.linkStates[name].AsOf
+	for _, s := range v.States(name) {
+		if s.AsOf.After(asOf) {
+			asOf = s.AsOf
+		}
+	}
+	return state.Report{AsOf: asOf, Links: []state.Link{v.linkReport(name)}}, true
+}
+
 func (v *View) linkReport(name string) state.Link {
 	l := state.Link{Name: name, State: state.Pending, Topics: []state.Topic{}, Groups: []state.Group{}}
 	if r, ok := v.links[name]; ok {
@@ -29,11 +45,9 @@ func (v *View) linkReport(name string) state.Link {
 		l.Topics = append(l.Topics, s.Topic)
 	}
 	if s, ok := v.linkStates[name]; ok {
-		l.Mode, l.State, l.Reason = s.Mode, s.State, string(s.Reason)
+		l.Mode, l.State, l.Reason, l.Detail = s.Mode, s.State, string(s.Reason), s.Detail
 	}
-	if l.Reason != "" {
-		l.Hint = state.Reason(l.Reason).About().Hint
-	}
+	l.Hint = hintOf(l.Reason)
 	return l
 }
 

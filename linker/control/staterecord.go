@@ -20,6 +20,7 @@ type stateValue struct {
 	Mode        string           `json:"mode"`
 	State       string           `json:"state"`
 	Reason      string           `json:"reason,omitempty"`
+	Detail      string           `json:"detail,omitempty"`
 	Parts       int              `json:"parts"`
 	AsOf        time.Time        `json:"as_of"`
 	Partitions  []partitionValue `json:"partitions"`
@@ -54,7 +55,7 @@ func encodeState(r StateRecord) (keys []Key, values []any) {
 		lo := part * partitionsPerPart
 		hi := min(lo+partitionsPerPart, len(r.Topic.Partitions))
 		v := stateValue{Version: versions[KindState], TargetTopic: r.Topic.TargetTopic, Mode: r.Topic.Mode,
-			State: string(r.Topic.State), Reason: r.Topic.Reason, Parts: parts, AsOf: r.AsOf.UTC(),
+			State: string(r.Topic.State), Reason: r.Topic.Reason, Detail: r.Topic.Detail, Parts: parts, AsOf: r.AsOf.UTC(),
 			Partitions: make([]partitionValue, 0, hi-lo)}
 		for _, p := range r.Topic.Partitions[lo:hi] {
 			v.Partitions = append(v.Partitions, encodePartition(p))
@@ -88,10 +89,16 @@ func (v partitionValue) partition(asOf time.Time) state.Partition {
 	if v.AsOf != nil {
 		p.AsOf.Time = *v.AsOf
 	}
-	if v.Reason != "" {
-		p.Hint = state.Reason(v.Reason).About().Hint
-	}
+	p.Hint = hintOf(v.Reason)
 	return p
+}
+
+// hintOf is a reason's fixed hint, "" for no reason.
+func hintOf(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return state.Reason(reason).About().Hint
 }
 
 // joinState puts the parts of one topic together. Part 0 tells how many there
@@ -102,7 +109,7 @@ func joinState(link, topic string, parts map[int]stateValue) (StateRecord, bool)
 		return StateRecord{}, false
 	}
 	r := StateRecord{Link: link, AsOf: head.AsOf, Topic: state.Topic{SourceTopic: topic,
-		TargetTopic: head.TargetTopic, Mode: head.Mode, State: state.State(head.State), Reason: head.Reason,
+		TargetTopic: head.TargetTopic, Mode: head.Mode, State: state.State(head.State), Reason: head.Reason, Detail: head.Detail, Hint: hintOf(head.Reason),
 		Partitions: []state.Partition{}}}
 	for part := range head.Parts {
 		v := parts[part]

@@ -92,9 +92,16 @@ func TestReport(t *testing.T) {
 		t.Errorf("as of %v", rep.AsOf)
 	}
 	want := []state.Link{{Name: "east-west", Mode: "mirror", State: state.SourceUnavailable, Reason: "UNREACHABLE",
-		Hint: state.Unreachable.About().Hint, Topics: []state.Topic{wantState().Topic}, Groups: []state.Group{}}}
+		Detail: wantLinkState.Detail, Hint: state.Unreachable.About().Hint, Topics: []state.Topic{wantState().Topic}, Groups: []state.Group{}}}
 	if d := cmp.Diff(want, rep.Links); d != "" {
 		t.Error(d)
+	}
+
+	if one, ok := v.LinkReport("east-west"); !ok || cmp.Diff(want, one.Links) != "" || !one.AsOf.Equal(wantState().AsOf) {
+		t.Errorf("%v %+v", ok, one)
+	}
+	if _, ok := v.LinkReport("none"); ok {
+		t.Error("a report of a link that is not on record")
 	}
 
 	// Without a state of its own the link shows its worst topic.
