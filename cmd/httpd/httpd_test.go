@@ -89,6 +89,14 @@ func TestReady(t *testing.T) {
 			p := &r.Links[0].Topics[0].Partitions[0]
 			p.State, p.TargetEnd = state.Pending, nil
 		}, "link east: orders/0: not looked at yet"},
+		{"not even its partitions", func(r *state.Report) {
+			topic := &r.Links[0].Topics[0]
+			topic.Partitions, topic.State, topic.Reason, topic.Detail = nil, state.SourceUnavailable, "NO_PERMISSION", "missing right"
+		}, "link east: orders: SOURCE_UNAVAILABLE (NO_PERMISSION: missing right)"},
+		{"not there yet", func(r *state.Report) {
+			topic := &r.Links[0].Topics[0]
+			topic.Partitions, topic.State, topic.Reason = nil, state.Pending, "TOPIC_MISSING"
+		}, ""},
 		{"retrying", func(r *state.Report) { r.Links[0].Topics[0].Partitions[0].State = state.Pending }, ""},
 		{"stale", func(r *state.Report) {
 			r.Links[0].Topics[0].Partitions[0].AsOf = state.Seen{Time: now.Add(-90 * time.Second)}

@@ -41,6 +41,9 @@ func linkSpots(asOf time.Time, l state.Link) []string {
 	}
 	var out []string
 	for _, t := range l.Topics {
+		if spot := topicSpot(t); spot != "" {
+			out = append(out, fmt.Sprintf("link %s: %s: %s", l.Name, t.SourceTopic, spot))
+		}
 		for _, p := range t.Partitions {
 			if spot := partitionSpot(asOf, p); spot != "" {
 				out = append(out, fmt.Sprintf("link %s: %s/%d: %s", l.Name, t.SourceTopic, p.Partition, spot))
@@ -48,6 +51,15 @@ func linkSpots(asOf time.Time, l state.Link) []string {
 		}
 	}
 	return out
+}
+
+// topicSpot is about a topic of which not even the partitions can be seen. One
+// that is not there yet is none.
+func topicSpot(t state.Topic) string {
+	if len(t.Partitions) > 0 || t.State == state.Pending {
+		return ""
+	}
+	return string(t.State) + because(t.Reason, t.Detail)
 }
 
 func partitionSpot(asOf time.Time, p state.Partition) string {
