@@ -182,6 +182,7 @@ type deadPorts struct {
 	down   map[string]bool
 	silent map[string]bool
 	conns  map[string][]net.Conn
+	muted  []net.Conn // silent one by one
 }
 
 func (w *world) dial(ctx context.Context, network, addr string) (net.Conn, error) {

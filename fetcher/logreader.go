@@ -20,6 +20,11 @@ const (
 	askTimeout = 15 * time.Second
 	// requestTimeout bounds one ListOffsets or OffsetForLeaderEpoch (C138).
 	requestTimeout = 10 * time.Second
+	// listWait is how long a broker may look through remote storage for a
+	// ListOffsets (v10, KIP-1075). kgo waits so much longer for the answer, and
+	// only that wait, not the end of ctx, ends a connection that is half open:
+	// the stock 30 s would keep every later request on it waiting for 40 s.
+	listWait = time.Second
 	// readWait is how long a one-shot Fetch waits for data at a log's end.
 	readWait = 100 * time.Millisecond
 )
@@ -224,7 +229,7 @@ func (r *LogReader) listOffset(ctx context.Context, p feed.Partition, l leaders.
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	req := kmsg.NewPtrListOffsetsRequest()
-	req.IsolationLevel = isolation
+	req.IsolationLevel, req.TimeoutMillis = isolation, int32(listWait.Milliseconds())
 	t := kmsg.NewListOffsetsRequestTopic()
 	t.Topic = p.Topic
 	x := kmsg.NewListOffsetsRequestTopicPartition()

@@ -3,6 +3,7 @@ package fetcher
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -43,6 +44,42 @@ func TestBounds(t *testing.T) {
 			LeaderEpoch: w.c.PartitionInfo("orders", 1).Epoch, SeenAt: b.SeenAt}
 		if b != want || b.SeenAt.IsZero() {
 			t.Errorf("got %+v, want %+v", b, want)
+		}
+	})
+}
+
+// halfOpen lets nothing reach a node on the connection that was opened last.
+func (w *world) halfOpen(node int32) {
+	w.dead.mu.Lock()
+	defer w.dead.mu.Unlock()
+	open := w.dead.conns[w.c.ListenAddrs()[node]]
+	w.dead.muted = slices.Clone(open[len(open)-1:])
+}
+
+// C138: a connection that is half open is given up after one request's
+// deadline, kgo's own 10 s and what the request itself adds to it.
+func TestAHalfOpenConnectionIsGivenUp(t *testing.T) {
+	inWorld(t, setup{topics: map[string]int32{"orders": 1}}, func(w *world) {
+		r, s := w.logReader(), w.start("orders", 0)
+		if _, err := r.Bounds(context.Background(), s.Partition, s.ID); err != nil {
+			t.Fatal(err)
+		}
+		w.c.ControlKey(int16(kmsg.ListOffsets), func(r kmsg.Request) (kmsg.Response, error, bool) {
+			w.c.KeepControl()
+			if adds := r.(*kmsg.ListOffsetsRequest).TimeoutMillis; adds > 1000 {
+				t.Errorf("a ListOffsets adds %d ms to the deadline", adds)
+			}
+			return nil, nil, false
+		})
+		for range 5 { // which of its requests comes first is chance
+			w.halfOpen(0)
+			began := time.Now()
+			if _, err := r.Bounds(context.Background(), s.Partition, s.ID); err != nil {
+				t.Fatal(err)
+			}
+			if d := time.Since(began); d < 5*time.Second || d >= askTimeout {
+				t.Errorf("took %v", d)
+			}
 		}
 	})
 }

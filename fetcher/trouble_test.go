@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -287,7 +288,7 @@ type silentConn struct {
 
 func (c *silentConn) Write(b []byte) (int, error) {
 	c.w.dead.mu.Lock()
-	silent := c.w.dead.silent[c.addr]
+	silent := c.w.dead.silent[c.addr] || slices.Contains(c.w.dead.muted, c.Conn)
 	c.w.dead.mu.Unlock()
 	if silent {
 		return len(b), nil
