@@ -165,7 +165,7 @@ func (b *board) hook(on side) proxy.Hook {
 		if len(parts) < 3 {
 			return proxy.Forward
 		}
-		k := kind{on, strings.TrimSuffix(parts[2], "-slow"), kmsg.Key(f.Key)}
+		k := kind{on, role(parts[2]), kmsg.Key(f.Key)}
 		b.note(k)
 		if k == creation {
 			return b.births.next()
@@ -181,6 +181,15 @@ func (b *board) hook(on side) proxy.Hook {
 		}
 		return proxy.Forward
 	}
+}
+
+// role drops what tells two connections of one job apart: produce-slow is
+// produce, fetch-short is fetch.
+func role(name string) string {
+	for _, more := range []string{"-slow", "-short"} {
+		name = strings.TrimSuffix(name, more)
+	}
+	return name
 }
 
 func (b *board) note(k kind) {
