@@ -97,4 +97,7 @@ func (f *Fetcher) released(s *reading) {
 	defer f.mu.Unlock()
 	s.out--
 	f.readyLocked(s)
+	if s.out == 0 && s.home != nil && (s.ready || s.lane != nil) {
+		s.home.wakeLocked() // a request that waits to read ahead must wait no more
+	}
 }

@@ -59,6 +59,10 @@
 // MaxWait, whatever receivers are stuck; under load both lanes are full
 // requests, each reading on while the other's answer is handed out.
 //
+// A request whose receivers all have a chunk in hand, and that has room for more,
+// waits up to 5 ms for more partitions to share it; a receiver without a chunk
+// ends that wait at once.
+//
 // A partition is in at most one lane. From some hundred members on a lane uses a
 // fetch session (KIP-227, session.go).
 //

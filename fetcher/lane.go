@@ -31,6 +31,10 @@ const (
 	shortest = 2 * time.Millisecond
 	longest  = 10 * time.Millisecond
 	perPoll  = 100 * time.Microsecond // of wait, for each partition polled
+	// readAheadPatience is how long a request that would only read ahead waits
+	// for more partitions to share it. A chunk lasts its receiver for longer than
+	// that, and a source broker's work is mostly per request.
+	readAheadPatience = 5 * time.Millisecond
 )
 
 // lane sends one Fetch at a time over its own connection. The long lane takes
@@ -49,6 +53,10 @@ type lane struct {
 	idle    bool       // its last answer left a member without data
 	session session
 	sweptAt time.Time
+
+	// patience is when a request that only reads ahead is sent at the latest;
+	// zero while none waits.
+	patience time.Time
 
 	// wait is what the request under way allows the broker; hasty counts empty
 	// answers in a row that came long before that, and nothing is sent before
@@ -224,7 +232,34 @@ func (l *lane) mayLocked(now time.Time) (ok bool, again time.Time) {
 	if something && now.Before(again) {
 		return false, again
 	}
+	if something && l.mayWaitLocked() {
+		if l.patience.IsZero() {
+			l.patience = now.Add(readAheadPatience)
+		}
+		if now.Before(l.patience) {
+			return false, l.patience
+		}
+	}
 	return something, time.Time{}
+}
+
+// mayWaitLocked reports whether a request now would only read ahead, for
+// receivers that all have a chunk in hand, and have room for more.
+func (l *lane) mayWaitLocked() bool {
+	n := 0
+	hungry := func(s *reading) bool { n++; return s.out == 0 }
+	for e := l.order.Front(); e != nil; e = e.Next() {
+		if hungry(e.Value.(*reading)) {
+			return false
+		}
+	}
+	for _, s := range l.b.queue {
+		if s.ready && hungry(s) {
+			return false
+		}
+	}
+	f := l.b.f
+	return int64(n)*int64(f.opt.PartitionBytes) < f.budget.limit/budgetParts
 }
 
 // restLocked notes how long an answer took and what it brought. A broker that
@@ -279,7 +314,7 @@ func (l *lane) build(granted int64) *kmsg.FetchRequest {
 		return nil
 	}
 	l.modeLocked()
-	l.busy = true
+	l.busy, l.patience = true, time.Time{}
 	notify(l.b.short.wake)
 	return l.requestLocked(granted)
 }
