@@ -36,6 +36,7 @@ type KafkaOptions struct {
 	Props    map[string]string // server properties of every broker, over the lab's own
 	Security Security
 	Users    []string // ordinary principals that can log in; each gets a password of its own
+	LogDirs  int      // log folders per broker; 0 is 1. The first holds the metadata too
 	Proxy    bool     // clients are told the addresses of fault proxies, one per broker
 	// Throughput takes the settings of a broker in production (both compilers,
 	// G1) instead of those for a quick start with little processor time.
@@ -52,6 +53,9 @@ func (o KafkaOptions) withDefaults() (KafkaOptions, error) {
 	}
 	if o.HeapMiB == 0 {
 		o.HeapMiB = 512
+	}
+	if o.LogDirs == 0 {
+		o.LogDirs = 1
 	}
 	if o.Brokers != 1 && o.Brokers != 3 {
 		return o, fmt.Errorf("%d brokers: a lab cluster has 1 or 3", o.Brokers)

@@ -38,7 +38,7 @@ func (b *Broker) properties() map[string]string {
 			internalListener, localAddr(b.internalPort)),
 		"listener.security.protocol.map": fmt.Sprintf("%s:%s,%s:PLAINTEXT,%s:PLAINTEXT",
 			clientListener, k.opts.Security, internalListener, controllerListener),
-		"log.dirs": b.DataDir(),
+		"log.dirs": strings.Join(b.DataDirs(), ","),
 
 		"offsets.topic.replication.factor":                 replicas,
 		"transaction.state.log.replication.factor":         replicas,
@@ -87,21 +87,35 @@ func (b *Broker) format() error {
 	if err := os.WriteFile(filepath.Join(b.DataDir(), "bootstrap.checkpoint"), snapshot, 0o644); err != nil {
 		return err
 	}
-	meta := map[string]string{
-		"version":      "1",
-		"node.id":      strconv.Itoa(int(b.id)),
-		"cluster.id":   b.cluster.clusterID,
-		"directory.id": randomID(),
-	}
-	if err := writeProperties(filepath.Join(b.DataDir(), "meta.properties"), meta); err != nil {
-		return err
+	for _, dir := range b.DataDirs() {
+		meta := map[string]string{
+			"version":      "1",
+			"node.id":      strconv.Itoa(int(b.id)),
+			"cluster.id":   b.cluster.clusterID,
+			"directory.id": randomID(),
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		if err := writeProperties(filepath.Join(dir, "meta.properties"), meta); err != nil {
+			return err
+		}
 	}
 	return writeProperties(b.configPath(), b.properties())
 }
 
-// DataDir is the broker's only log folder: metadata, and a folder for each
+// DataDir is the broker's first log folder: metadata, and a folder for each
 // partition. While the broker is stopped, files may be planted there.
 func (b *Broker) DataDir() string { return filepath.Join(b.dir, "data") }
+
+// DataDirs are all log folders of the broker.
+func (b *Broker) DataDirs() []string {
+	dirs := []string{b.DataDir()}
+	for i := 2; i <= b.cluster.opts.LogDirs; i++ {
+		dirs = append(dirs, b.DataDir()+"-"+strconv.Itoa(i))
+	}
+	return dirs
+}
 
 func (b *Broker) configPath() string { return filepath.Join(b.dir, "server.properties") }
 
