@@ -3,11 +3,14 @@ package e2e
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,12 +25,17 @@ import (
 
 // TestObstacles puts everything in klink's way that can stand between it and
 // two open clusters. Each obstacle is a state with a reason and a hint, holds up
-// nothing else, and is gone by itself once its cause is.
+// nothing else, and is gone by itself once its cause is. What status and metrics
+// say is checked beside it.
 func TestObstacles(t *testing.T) {
-	p := startPair(t, lab.KafkaOptions{}, lab.KafkaOptions{})
-	t.Run("addresses", func(t *testing.T) { t.Parallel(); addresses(t, p) })
-	t.Run("topics", func(t *testing.T) { t.Parallel(); topicsAsTheyAre(t, p) })
-	t.Run("same cluster", func(t *testing.T) { t.Parallel(); sameCluster(t, p) })
+	p := startPair(t, lab.KafkaOptions{}, lab.KafkaOptions{LogDirs: 2, Props: map[string]string{"replica.high.watermark.checkpoint.interval.ms": "500"}})
+	t.Run("side by side", func(t *testing.T) {
+		for name, run := range map[string]func(*testing.T, pair){"addresses": addresses, "topics": topicsAsTheyAre, "same cluster": sameCluster,
+			"status": whatIsShown, "lag": lagging} {
+			t.Run(name, func(t *testing.T) { t.Parallel(); run(t, p) })
+		}
+	})
+	t.Run("storage error", func(t *testing.T) { storageError(t, p) })
 }
 
 // detour is an address whose far end is chosen while klink runs.
@@ -48,7 +56,7 @@ func detour(t testing.TB, upstream string, mode proxy.Mode) *proxy.Proxy {
 // be the wrong one, on either side, in one process.
 func addresses(t *testing.T, p pair) {
 	var asked atomic.Int64
-	web := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
 	web.Config.ConnState = func(_ net.Conn, s http.ConnState) {
 		if s == http.StateNew {
@@ -134,6 +142,14 @@ func tlsPort(t testing.TB) string {
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
 	s.TLS = &tls.Config{}
 	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+// httpPort is a port on which another program serves.
+func httpPort(t testing.TB) string {
+	t.Helper()
+	s := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(s.Close)
 	return s.Listener.Addr().String()
 }
@@ -298,4 +314,85 @@ func sameCluster(t *testing.T, p pair) {
 			t.Errorf("topic %s is there: %v", made.Topic, made.Err)
 		}
 	}
+}
+
+// storageError makes one of the target's two log folders unusable under load.
+// The partitions there are TARGET_UNAVAILABLE and say so; those in the other
+// folder go on; when the folder is whole again and the broker started, all do.
+func storageError(t *testing.T, p pair) {
+	const topic = "disks"
+	fill(t, p.src, 51, 500, lab.TopicSpec{Name: topic, Partitions: 6})
+	l := openLink(topic, p.src.Bootstrap()[0], p.dst.Bootstrap()[0], topic)
+	file := configFile(t, l)
+	k := startKlink(t, "-c", file)
+	k.awaitTopic(t, topic, state.Active, "")
+	load, err := lab.StartLoad(t.Context(), p.src, lab.LoadOptions{Topics: []string{topic}, Seed: 52, MaxBatch: 10, RecordsPerSecond: 500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	broker := p.dst.Brokers()[0]
+	spare := broker.DataDirs()[1]
+	broken := map[int32]bool{}
+	for n := range int32(6) {
+		if _, err := os.Stat(filepath.Join(spare, fmt.Sprintf("%s-%d", topic, n))); err == nil {
+			broken[n] = true
+		}
+	}
+	if len(broken) == 0 || len(broken) == 6 {
+		t.Fatalf("of six partitions %v are in the second folder", broken)
+	}
+	// The broker writes its checkpoints to a file of this name first. What it
+	// cannot write makes it give up the folder.
+	for _, name := range []string{"replication-offset-checkpoint", "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"} {
+		if err := os.MkdirAll(filepath.Join(spare, name+".tmp", "in-the-way"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.await(t, "the partitions in the broken folder to be unavailable", func(l state.Link) bool {
+		for n := range broken {
+			if s, ok := partition(l, topic, n); !ok || s.State != state.TargetUnavailable {
+				return false
+			}
+		}
+		return true
+	})
+	before := load.Report()
+	for n := range int32(6) {
+		if s, ok := partition(k.awaitLink(t, topic, state.Active, ""), topic, n); broken[n] {
+			requireTold(t, fmt.Sprint(topic, n), s.Detail, s.Hint, nil)
+			t.Logf("%d: %v %+v", n, ok, s)
+		}
+	}
+	k.requireUnready(t, "TARGET_UNAVAILABLE")
+	k.await(t, "the other partitions to go on", func(l state.Link) bool {
+		for n := range int32(6) {
+			s, ok := partition(l, topic, n)
+			if !broken[n] && (!ok || s.TargetEnd == nil || *s.TargetEnd < before.Ends[lab.Partition{Topic: topic, Number: n}]+50) {
+				return false
+			}
+		}
+		return true
+	})
+	if err := os.RemoveAll(filepath.Join(spare, "replication-offset-checkpoint.tmp")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"recovery-point-offset-checkpoint", "log-start-offset-checkpoint"} {
+		if err := os.RemoveAll(filepath.Join(spare, name+".tmp")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := broker.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := broker.Start(within(t, 2*patience)); err != nil {
+		t.Fatal(err)
+	}
+	r := load.Stop()
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	requireMirrored(t, p, r.Acked, topic)
+	k.awaitTopic(t, topic, state.Active, "")
+	k.awaitReady(t)
+	k.stop(t)
 }
