@@ -47,10 +47,11 @@ func NewCatalog(o CatalogOptions) Catalog {
 	return &clusterCatalog{o: o, target: topics.NewTarget(o.Dst, control.TopicName), admin: kadm.NewClient(o.Dst), told: make(map[string]bool)}
 }
 
-// Find lists the selected topics, and those that are included by name and are
-// not there to be seen. What is passed over is logged once.
-func (c *clusterCatalog) Find(ctx context.Context) ([]Found, *Trouble) {
-	d, err := topics.Discover(ctx, c.o.Src, c.o.Matcher)
+// Find lists the selected topics, and those that are included by name or were
+// mirrored before and are not there to be seen. What is passed over is logged
+// once.
+func (c *clusterCatalog) Find(ctx context.Context, mirrored []string) ([]Found, *Trouble) {
+	d, err := topics.Discover(ctx, c.o.Src, c.o.Matcher, mirrored...)
 	if err != nil {
 		return nil, clusterTrouble("source", err)
 	}

@@ -283,7 +283,7 @@ func (l *Link) discoverOnce(ctx, hard context.Context, wg *sync.WaitGroup) *Trou
 	if t := l.pin(ctx); t != nil {
 		return t
 	}
-	found, t := l.o.Catalog.Find(ctx)
+	found, t := l.o.Catalog.Find(ctx, l.mirrored())
 	if t != nil {
 		return t
 	}
@@ -297,6 +297,16 @@ func (l *Link) discoverOnce(ctx, hard context.Context, wg *sync.WaitGroup) *Trou
 		t.start(ctx, hard, guard, wg)
 	}
 	return nil
+}
+
+// mirrored lists the topics that have a target by the record.
+func (l *Link) mirrored() (names []string) {
+	for _, r := range l.store.Topics(l.o.Name) {
+		if !r.TargetID.IsZero() {
+			names = append(names, r.SourceTopic)
+		}
+	}
+	return names
 }
 
 // ready brings topics to where their partitions may be started: known to the

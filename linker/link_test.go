@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -88,7 +89,7 @@ func (w *world) TargetID(context.Context) (string, *Trouble) {
 	return w.dstID, nil
 }
 
-func (w *world) Find(context.Context) ([]Found, *Trouble) {
+func (w *world) Find(_ context.Context, mirrored []string) ([]Found, *Trouble) {
 	w.mu.Lock()
 	block := w.block
 	w.mu.Unlock()
@@ -97,7 +98,13 @@ func (w *world) Find(context.Context) ([]Found, *Trouble) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]Found(nil), w.found...), w.down
+	found := append([]Found(nil), w.found...)
+	for _, name := range mirrored {
+		if !slices.ContainsFunc(found, func(f Found) bool { return f.Topic == name }) {
+			found = append(found, Found{Topic: name, Target: name, Trouble: &Trouble{Reason: state.TopicMissing, Detail: "gone", OnSource: true}})
+		}
+	}
+	return found, w.down
 }
 
 func (w *world) Existing(_ context.Context, targets []string) (map[string]bool, *Trouble) {
@@ -216,6 +223,15 @@ func (w *world) PutLink(_ context.Context, r control.LinkRecord) error {
 }
 
 func (w *world) PutLinkState(context.Context, control.LinkStateRecord) error { return nil }
+
+func (w *world) Topics(string) (all []control.TopicRecord) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.records {
+		all = append(all, r)
+	}
+	return all
+}
 
 func (w *world) Topic(_, topic string) (control.TopicRecord, bool) {
 	w.mu.Lock()

@@ -98,7 +98,9 @@ type Prepared struct {
 // need to force. One topic's trouble is never another's; the *Trouble beside
 // the values is about a cluster as a whole.
 type Catalog interface {
-	Find(ctx context.Context) ([]Found, *Trouble)
+	// Find tells also of topics in mirrored that are selected still and are not
+	// there any more: with TOPIC_MISSING for their trouble.
+	Find(ctx context.Context, mirrored []string) ([]Found, *Trouble)
 	// Existing tells which target topics are there.
 	Existing(ctx context.Context, targets []string) (map[string]bool, *Trouble)
 	// Prepare returns a Prepared for each source topic's name.
@@ -119,6 +121,7 @@ type Store interface {
 	PutLink(ctx context.Context, r control.LinkRecord) error
 	PutLinkState(ctx context.Context, r control.LinkStateRecord) error
 	Topic(link, sourceTopic string) (control.TopicRecord, bool)
+	Topics(link string) []control.TopicRecord
 	PutTopic(ctx context.Context, r control.TopicRecord) error
 	States(link string) []control.StateRecord
 	PutState(ctx context.Context, r control.StateRecord) error

@@ -55,12 +55,14 @@ func (t *Trouble) hint() string {
 // claim checks what was found against the record, and claims the target's name
 // for a topic that is new. there says that the target topic exists.
 func (t *topic) claim(ctx context.Context, f Found, there bool) *Trouble {
-	if f.Trouble != nil {
-		return f.Trouble
-	}
 	store, running := t.link.store, t.running()
 	rec, known := store.Topic(t.link.o.Name, f.Topic)
 	switch {
+	case f.Trouble != nil && f.Trouble.OnSource && f.Trouble.Reason == state.TopicMissing && !rec.TargetID.IsZero():
+		t.expect(rec.Partitions)
+		return &Trouble{Reason: state.SourceDeleted, Detail: f.Trouble.Detail + ", and it was mirrored before", OnSource: true}
+	case f.Trouble != nil:
+		return f.Trouble
 	case !known:
 		return t.put(ctx, control.TopicRecord{Link: t.link.o.Name, SourceTopic: f.Topic, SourceID: f.ID,
 			TargetTopic: f.Target, Partitions: f.Partitions})
@@ -105,6 +107,13 @@ func (t *topic) pin(ctx context.Context, f Found, made Prepared) *Trouble {
 	defer t.mu.Unlock()
 	t.found, t.prepared, t.generation = f, made, next.Generation
 	return nil
+}
+
+// expect tells how many partitions a topic had that cannot be seen now.
+func (t *topic) expect(partitions int32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.found.Partitions = max(t.found.Partitions, partitions)
 }
 
 func (t *topic) put(ctx context.Context, r control.TopicRecord) *Trouble {

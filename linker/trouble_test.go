@@ -46,6 +46,28 @@ func TestTopicTroubleByItsSide(t *testing.T) {
 	})
 }
 
+// A topic that was deleted while klink was down is not passed over in silence,
+// whatever pattern selected it; one that comes back is another topic.
+func TestG9_SourceDeletedWhileDown(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 3)
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		end()
+		w.found = nil
+		l, end = w.run(t)
+		r := topicReport(t, l, "a")
+		mustBe(t, r, state.Halted, state.SourceDeleted)
+		if len(r.Partitions) != 3 || r.Partitions[2].State != state.Halted {
+			t.Errorf("%+v", r.Partitions)
+		}
+		w.add("a", 2, 3)
+		mustBe(t, topicReport(t, l, "a"), state.Halted, state.SourceRecreated)
+		end()
+	})
+}
+
 // A refused reader is told what to grant.
 func TestUnauthorizedNamesTheRight(t *testing.T) {
 	f := feed.NewFault(feed.Unauthorized, feed.Partition{Topic: "orders"}, 7, nil)

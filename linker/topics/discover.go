@@ -44,7 +44,8 @@ type Skipped struct {
 	Why  Skip
 }
 
-// Missing is a topic that is included by its exact name and was not found.
+// Missing is a topic that is included by its exact name, or known from before,
+// and was not found.
 type Missing struct {
 	Name   string
 	Reason state.Reason // TOPIC_MISSING or NO_PERMISSION
@@ -63,8 +64,10 @@ type Discovered struct {
 
 // Discover asks the source for the topics that the rules select: ids, partitions
 // and leaders by Metadata, settings by DescribeConfigs. It changes nothing there
-// (T1). The error is a *remote.Fault: the cluster gave no list at all.
-func Discover(ctx context.Context, src *kgo.Client, m *Matcher) (Discovered, error) {
+// (T1). Topics known from before that the rules select still are missed like
+// those included by name. The error is a *remote.Fault: the cluster gave no list
+// at all.
+func Discover(ctx context.Context, src *kgo.Client, m *Matcher, known ...string) (Discovered, error) {
 	all, err := metadata(ctx, src, nil)
 	if err != nil {
 		return Discovered{}, err
@@ -85,7 +88,13 @@ func Discover(ctx context.Context, src *kgo.Client, m *Matcher) (Discovered, err
 		}
 	}
 	d.Unmatched = m.Unmatched(names)
-	if d.Missing, err = missing(ctx, src, m.Names(), listed); err != nil {
+	expected := m.Names()
+	for _, n := range known {
+		if m.Match(n, false) == "" {
+			expected = append(expected, n)
+		}
+	}
+	if d.Missing, err = missing(ctx, src, expected, listed); err != nil {
 		return Discovered{}, err
 	}
 	slices.SortFunc(d.Topics, func(a, b SourceTopic) int { return cmp.Compare(a.Name, b.Name) })
@@ -93,7 +102,7 @@ func Discover(ctx context.Context, src *kgo.Client, m *Matcher) (Discovered, err
 	return d, addConfigs(ctx, src, d.Topics)
 }
 
-// missing asks for named topics that were not listed: a list leaves out what one
+// missing asks for expected topics that were not listed: a list leaves out what one
 // may not see, but a question by name is answered with the reason.
 func missing(ctx context.Context, src *kgo.Client, names []string, listed map[string]bool) ([]Missing, error) {
 	var ask []string
@@ -106,6 +115,7 @@ func missing(ctx context.Context, src *kgo.Client, names []string, listed map[st
 		return nil, nil
 	}
 	slices.Sort(ask)
+	ask = slices.Compact(ask)
 	answer, err := metadata(ctx, src, ask)
 	if err != nil {
 		return nil, err
