@@ -64,6 +64,7 @@ type Link struct {
 	log      *slog.Logger
 	count    *counters
 	compares *semaphore.Weighted
+	crowd    *crowd
 
 	mu      sync.Mutex // guards all below; never held over a call
 	store   Store
@@ -104,6 +105,7 @@ func New(o Options) (*Link, error) {
 	l := &Link{o: o, log: o.Logger.With("link", o.Name), topics: make(map[string]*topic),
 		compares: semaphore.NewWeighted(comparesAtOnce),
 		pos:      state.Position{State: state.Pending}, sent: make(map[string]string), turned: make(map[string]time.Time)}
+	l.crowd = newCrowd(l.log)
 	c, err := newCounters(o.Meter, o.Name, l.Report)
 	if err != nil {
 		return nil, err

@@ -36,6 +36,7 @@ type partition struct {
 	memory    Memory
 	compares  *semaphore.Weighted
 	log       *slog.Logger
+	crowd     *crowd
 	count     *counters
 	guard     time.Duration // producer.id.expiration.ms of the target
 
@@ -167,15 +168,22 @@ func (p *partition) settle(s *stop) {
 		if s.event == state.Stopped {
 			level = slog.LevelError
 		}
-		p.log.Log(context.Background(), level, "partition "+string(p.shown.position().State),
-			"reason", s.reason, "detail", s.detail, "hint", a.Hint)
+		msg := "partition " + string(p.shown.position().State)
+		// What ends by itself often befalls all partitions at once; what does not
+		// is always told for each.
+		if !s.reason.Remote() || p.crowd.admits(level, msg, string(s.reason), time.Now()) {
+			p.log.Log(context.Background(), level, msg, "reason", s.reason, "detail", s.detail, "hint", a.Hint)
+		}
 	}
 }
 
 // advance shows progress: something was appended, or nothing was left to do.
 func (p *partition) advance() {
 	if was, now, moved := p.shown.advance(p.next, p.unguarded(time.Now())); moved {
-		p.log.Info("partition "+string(now.State), "was", was.State, "target_end", p.next)
+		msg := "partition " + string(now.State)
+		if p.crowd.admits(slog.LevelInfo, msg, string(was.State), time.Now()) {
+			p.log.Info(msg, "was", was.State, "target_end", p.next)
+		}
 	}
 }
 

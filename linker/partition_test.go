@@ -55,7 +55,7 @@ func (m *mirror) start(t *testing.T) {
 		limits:   plan.DefaultLimits(),
 		source:   m.source, srcReader: memReader{m.src}, dstReader: memReader{m.dst},
 		target: m.target, lineage: m.lineage, memory: memMemory{}, compares: semaphore.NewWeighted(1),
-		log: slog.New(slog.DiscardHandler), count: count, guard: 24 * time.Hour,
+		log: slog.New(slog.DiscardHandler), crowd: newCrowd(slog.New(slog.DiscardHandler)), count: count, guard: 24 * time.Hour,
 		confirmed: feed.Unknown, moved: make(chan sight), shown: newShown(0, "w"),
 	}
 	m.p = p

@@ -141,16 +141,28 @@ func (s *shown) report(now time.Time) state.Partition {
 	if s.pos.Reason != "" {
 		p.Hint = s.pos.Reason.About().Hint
 	}
-	if n, ok := s.lag.Records(); ok && s.dstEnd != feed.Unknown {
-		p.LagRecords = &n
-	}
-	if sec, ok := s.lag.Seconds(now); ok && s.dstEnd != feed.Unknown {
-		p.LagSeconds = &sec
+	if s.sees(now) {
+		if n, ok := s.lag.Records(); ok {
+			p.LagRecords = &n
+		}
+		if sec, ok := s.lag.Seconds(now); ok {
+			p.LagSeconds = &sec
+		}
 	}
 	if s.unguarded {
 		p.Flags = append(p.Flags, "UNGUARDED")
 	}
 	return p
+}
+
+// blindAfter is how long a source may be silent before its lag is unknown: idle
+// partitions bring news every five seconds.
+const blindAfter = 15 * time.Second
+
+// sees tells whether the lag can be known: both ends were seen, the source is
+// not known to be away, and what was seen of it is fresh (S3).
+func (s *shown) sees(now time.Time) bool {
+	return s.dstEnd != feed.Unknown && s.pos.State != state.SourceUnavailable && now.Sub(s.asOf) < blindAfter
 }
 
 func known(offset int64) *int64 {

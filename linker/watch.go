@@ -77,6 +77,7 @@ func (l *Link) listed() []*topic {
 func (l *Link) record(ctx context.Context) {
 	for sleep(ctx, recordEvery) {
 		l.turn("state")
+		l.crowd.tell(time.Now())
 		l.recordOnce(ctx)
 	}
 }
@@ -156,7 +157,32 @@ func (l *Link) Report() state.Link {
 	for _, t := range l.listed() {
 		r.Topics = append(r.Topics, t.report(now))
 	}
-	return r
+	return cutOff(r)
+}
+
+// cutOff lets a link that counts as ACTIVE show at once that a cluster is away,
+// when all its partitions say so; the next look at the clusters takes longer.
+func cutOff(l state.Link) state.Link {
+	if l.State != state.Active {
+		return l
+	}
+	var first *state.Partition
+	for i := range l.Topics {
+		for j := range l.Topics[i].Partitions {
+			p := &l.Topics[i].Partitions[j]
+			away := p.State == state.SourceUnavailable || p.State == state.TargetUnavailable
+			if !away || first != nil && (p.State != first.State || p.Reason != first.Reason) {
+				return l
+			}
+			if first == nil {
+				first = p
+			}
+		}
+	}
+	if first != nil {
+		l.State, l.Reason, l.Detail, l.Hint = state.Failed, first.Reason, first.Detail, first.Hint
+	}
+	return l
 }
 
 // unseen is a recorded topic of which this process has seen nothing yet.
