@@ -1,7 +1,8 @@
 # klink. "make" or "make help" lists the targets.
 #
 # Nothing but Go and, for the tests against a real Kafka, package registries is
-# needed. Variables: ARGS for demo, FUZZTIME for fuzz, GO, VERSION.
+# needed. Variables: ARGS for demo, BENCH for bench,
+# FUZZTIME for fuzz, GO, VERSION.
 
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -64,8 +65,10 @@ tidy: go
 rooms: go
 	$(GO) test -run 'TestImportsPointOneWay|TestNoClientOnTheDataPath' ./cmd/klink
 
+# The clusters of cmd/lab are real in "make test"; under the race detector its
+# short tests do.
 race: go
-	$(GO) test -race -timeout 15m $(UNIT)
+	$(GO) test -race -short -timeout 15m $(UNIT)
 
 fuzz-short: go
 	.ci/fuzz $(SHORT_FUZZ) $(SHORT_FUZZ_ALL)
@@ -73,9 +76,9 @@ fuzz-short: go
 fuzz: go ## fuzz each target for FUZZTIME seconds (120)
 	.ci/fuzz $(FUZZTIME)
 
-bench: go ## measure klink beside MirrorMaker 2 and a bare loop, and the hot paths by themselves
-	$(GO) test -run '^$$' -bench . -benchmem -timeout 30m $(UNIT)
-	KLINK_SIZE=long $(GO) test -p 1 -count 1 -timeout 4h -run '^$$' -bench . ./e2e/...
+bench: go ## measure klink beside MirrorMaker 2 and a bare loop (BENCH='-only W2 -rounds 1' for a part)
+	$(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./fetcher/... ./linker/...
+	$(GO) run ./e2e/bench $(BENCH)
 
 soak: go ## the whole-system tests in their long size, for hours
 	KLINK_SIZE=long $(GO) test -p 1 -count 1 -timeout 12h -v ./e2e/...

@@ -15,9 +15,13 @@ const startTime = 3 * time.Minute
 // logBytes is how much of each broker's log a failed test shows.
 const logBytes = 6000
 
-// StartKafka starts a real cluster that ends with the test.
+// StartKafka starts a real cluster that ends with the test. With -short, which
+// make check uses under the race detector, the test is skipped.
 func StartKafka(tb testing.TB, opts lab.KafkaOptions) *lab.Kafka {
 	tb.Helper()
+	if testing.Short() {
+		tb.Skip("no real cluster in -short; make test runs this")
+	}
 	ctx, cancel := context.WithTimeout(tb.Context(), startTime)
 	defer cancel()
 	k, err := lab.StartKafka(ctx, opts)
