@@ -336,7 +336,7 @@ func (r *LogReader) once(ctx context.Context, q question, again bool, do func(co
 	case otherID(q.id, sight.ID):
 		return -1, kerr.UnknownTopicID
 	case sight.Broker < 0:
-		return -1, kerr.LeaderNotAvailable
+		return -1, sight.Absence()
 	}
 	return sight.Broker, do(ctx, sight.Leader)
 }

@@ -1,6 +1,7 @@
 package fetcher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -151,7 +152,8 @@ func (f *Fetcher) reconcileLocked(s *reading, err error, sent time.Time) {
 		f.troubleLocked(s, classify(sight.Err), sight.Err, sent)
 		f.againLocked(s)
 	default:
-		f.troubleLocked(s, verdicts[kerr.LeaderNotAvailable], kerr.LeaderNotAvailable, sent)
+		absence := cmp.Or(sight.Absence(), error(kerr.LeaderNotAvailable))
+		f.troubleLocked(s, classify(absence), absence, sent)
 		f.againLocked(s)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -58,7 +59,13 @@ type Topic struct {
 	// or kerr.TopicAuthorizationFailed. The other fields are then the last good
 	// ones.
 	Err error
+	// broken marks partitions without a leader of which a replica is offline at a
+	// broker that runs: the log folder it lies in has failed (Metadata v5+).
+	broken map[int32]bool
 }
+
+// ErrBroken is the absence of a leader whose broker runs.
+var ErrBroken = fmt.Errorf("no leader: a replica's broker runs and its log folder has failed: %w", kerr.KafkaStorageError)
 
 // Map is safe for concurrent use.
 type Map struct {
@@ -123,7 +130,21 @@ type Sight struct {
 	// Exists is false where the last answer had no such topic or partition.
 	Exists bool
 	// Err is the topic's error, as in Topic.
-	Err error
+	Err    error
+	broken bool
+}
+
+// Absence says why there is no leader: ErrBroken, or kerr.LeaderNotAvailable
+// where the cluster does not tell more. It is nil where there is one.
+func (s Sight) Absence() error {
+	switch {
+	case s.Broker >= 0:
+		return nil
+	case s.broken:
+		return ErrBroken
+	default:
+		return kerr.LeaderNotAvailable
+	}
 }
 
 // Look returns what is known of a partition; ok is false where the cluster
@@ -137,7 +158,7 @@ func (m *Map) Look(topic string, partition int32) (s Sight, ok bool) {
 	}
 	s = Sight{Leader: Leader{-1, -1}, ID: t.ID, Err: t.Err}
 	if partition >= 0 && int(partition) < len(t.Leaders) {
-		s.Leader = t.Leaders[partition]
+		s.Leader, s.broken = t.Leaders[partition], t.broken[partition]
 		s.Exists = !errors.Is(t.Err, kerr.UnknownTopicOrPartition)
 	}
 	return s, true
@@ -152,7 +173,7 @@ func (m *Map) Topic(topic string) (Topic, bool) {
 		return Topic{}, false
 	}
 	c := *t
-	c.Leaders = append([]Leader(nil), t.Leaders...)
+	c.Leaders, c.broken = append([]Leader(nil), t.Leaders...), nil
 	return c, true
 }
 
@@ -321,6 +342,9 @@ func (m *Map) cause(unknown error) error {
 	return unknown
 }
 
+// runsLocked reports whether a broker was among those of the last answer.
+func (m *Map) runsLocked(broker int32) bool { return slices.Contains(m.brokers, broker) }
+
 func (m *Map) applyLocked(a *kmsg.MetadataResponseTopic) {
 	if a.Topic == nil {
 		return
@@ -356,6 +380,12 @@ func (m *Map) applyLocked(a *kmsg.MetadataResponseTopic) {
 			l = old.Leaders[p.Partition]
 		}
 		t.Leaders[p.Partition] = l
+		if l.Broker < 0 && slices.ContainsFunc(p.OfflineReplicas, m.runsLocked) {
+			if t.broken == nil {
+				t.broken = make(map[int32]bool)
+			}
+			t.broken[p.Partition] = true
+		}
 		if p.Partition == 0 {
 			t.Replicas = len(p.Replicas)
 		}

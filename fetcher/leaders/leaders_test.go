@@ -165,13 +165,26 @@ func TestNoLeader(t *testing.T) {
 			topic.Topic = req.Topics[0].Topic
 			p := kmsg.NewMetadataResponseTopicPartition()
 			p.ErrorCode, p.Leader, p.LeaderEpoch = kerr.LeaderNotAvailable.Code, -1, 7
+			p.OfflineReplicas = []int32{2}
+			topic.Partitions = append(topic.Partitions, p)
+			p.Partition, p.OfflineReplicas = 1, []int32{2, 1}
 			topic.Partitions = append(topic.Partitions, p)
 			resp.Topics = append(resp.Topics, topic)
+			b := kmsg.NewMetadataResponseBroker()
+			b.NodeID = 1
+			resp.Brokers = append(resp.Brokers, b)
 			return resp, nil, true
 		})
 		refresh(t, m, "elections")
 		if l, ok := m.Leader("elections", 0); ok || l.Broker != -1 || l.Epoch != 7 {
 			t.Fatalf("got %+v, %v", l, ok)
+		}
+		// A broker that is away explains it; one that runs has lost its log folder.
+		if s, _ := m.Look("elections", 0); !errors.Is(s.Absence(), kerr.LeaderNotAvailable) {
+			t.Errorf("broker 2 is away: %v", s.Absence())
+		}
+		if s, _ := m.Look("elections", 1); !errors.Is(s.Absence(), ErrBroken) || !errors.Is(s.Absence(), kerr.KafkaStorageError) {
+			t.Errorf("broker 1 runs: %v", s.Absence())
 		}
 	})
 }

@@ -313,7 +313,7 @@ func (a *Appender) route(t Target) (leaders.Leader, error) {
 	case !s.Exists:
 		return nobody, kerr.UnknownTopicOrPartition
 	case s.Broker < 0:
-		return nobody, ErrNoLeader
+		return nobody, fmt.Errorf("%w: %w", ErrNoLeader, s.Absence())
 	}
 	return s.Leader, nil
 }

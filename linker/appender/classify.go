@@ -209,6 +209,8 @@ func dialReason(err error) state.Reason {
 // written. again: worth asking once more after fresh metadata.
 func readVerdict(err error, right string) (reason state.Reason, missing string, again bool) {
 	switch {
+	case errors.Is(err, kerr.KafkaStorageError): // first: it may be why there is no leader
+		return state.StorageError, "", true
 	case errors.Is(err, kerr.NotLeaderForPartition), errors.Is(err, kerr.LeaderNotAvailable),
 		errors.Is(err, kerr.FencedLeaderEpoch), errors.Is(err, kerr.UnknownLeaderEpoch),
 		errors.Is(err, kerr.ReplicaNotAvailable),
@@ -217,8 +219,6 @@ func readVerdict(err error, right string) (reason state.Reason, missing string, 
 		return state.NoLeader, "", true
 	case errors.Is(err, kerr.UnknownTopicOrPartition), errors.Is(err, kerr.UnknownTopicID):
 		return state.TopicMissing, "", true
-	case errors.Is(err, kerr.KafkaStorageError):
-		return state.StorageError, "", true
 	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed):
 		return state.NoPermission, right, false
 	case errors.Is(err, ErrTopicID):

@@ -13,6 +13,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"klink/fetcher/leaders"
 	"klink/linker/state"
 )
 
@@ -156,6 +157,7 @@ func TestReadVerdicts(t *testing.T) {
 		{kerr.NotLeaderForPartition, state.NoLeader, "", true},
 		{kerr.OffsetNotAvailable, state.NoLeader, "", true},
 		{ErrNoLeader, state.NoLeader, "", true},
+		{fmt.Errorf("%w: %w", ErrNoLeader, leaders.ErrBroken), state.StorageError, "", true},
 		{ErrNoAnswer, state.NoLeader, "", true},
 		{kerr.UnknownTopicOrPartition, state.TopicMissing, "", true},
 		{kerr.TopicAuthorizationFailed, state.NoPermission, "the right", false},
