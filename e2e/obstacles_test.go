@@ -343,27 +343,30 @@ func storageError(t *testing.T, p pair) {
 	}
 	// The broker writes its checkpoints to a file of this name first. What it
 	// cannot write makes it give up the folder.
-	for _, name := range []string{"replication-offset-checkpoint", "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"} {
+	checkpoints := []string{"replication-offset-checkpoint", "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"}
+	for _, name := range checkpoints {
 		if err := os.MkdirAll(filepath.Join(spare, name+".tmp", "in-the-way"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	k.await(t, "the partitions in the broken folder to be unavailable", func(l state.Link) bool {
 		for n := range broken {
-			if s, ok := partition(l, topic, n); !ok || s.State != state.TargetUnavailable {
+			if s, ok := partition(l, topic, n); !ok || s.State != state.TargetUnavailable || s.Reason != string(state.StorageError) || !strings.Contains(s.Detail, "its log folder has failed") {
 				return false
 			}
 		}
 		return true
 	})
 	before := load.Report()
-	for n := range int32(6) {
-		if s, ok := partition(k.awaitLink(t, topic, state.Active, ""), topic, n); broken[n] {
-			requireTold(t, fmt.Sprint(topic, n), s.Detail, s.Hint, nil)
-			t.Logf("%d: %v %+v", n, ok, s)
+	for n := range broken {
+		k.requireUnready(t, fmt.Sprintf("%s/%d: TARGET_UNAVAILABLE (STORAGE_ERROR", topic, n))
+	}
+	r, _ := statusOf(t, "-c", file, "--http", k.addr)
+	for _, s := range topicOf(linkOf(r, topic), topic).Partitions {
+		if broken[s.Partition] {
+			requireTold(t, fmt.Sprint(topic, s.Partition), s.Detail, s.Hint, []string{"log folder has failed"})
 		}
 	}
-	k.requireUnready(t, "TARGET_UNAVAILABLE")
 	k.await(t, "the other partitions to go on", func(l state.Link) bool {
 		for n := range int32(6) {
 			s, ok := partition(l, topic, n)
@@ -373,10 +376,7 @@ func storageError(t *testing.T, p pair) {
 		}
 		return true
 	})
-	if err := os.RemoveAll(filepath.Join(spare, "replication-offset-checkpoint.tmp")); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"recovery-point-offset-checkpoint", "log-start-offset-checkpoint"} {
+	for _, name := range checkpoints {
 		if err := os.RemoveAll(filepath.Join(spare, name+".tmp")); err != nil {
 			t.Fatal(err)
 		}
@@ -387,11 +387,11 @@ func storageError(t *testing.T, p pair) {
 	if err := broker.Start(within(t, 2*patience)); err != nil {
 		t.Fatal(err)
 	}
-	r := load.Stop()
-	if r.Err != nil {
-		t.Fatal(r.Err)
+	done := load.Stop()
+	if done.Err != nil {
+		t.Fatal(done.Err)
 	}
-	requireMirrored(t, p, r.Acked, topic)
+	requireMirrored(t, p, done.Acked, topic)
 	k.awaitTopic(t, topic, state.Active, "")
 	k.awaitReady(t)
 	k.stop(t)
