@@ -351,7 +351,7 @@ func storageError(t *testing.T, p pair) {
 	}
 	k.await(t, "the partitions in the broken folder to be unavailable", func(l state.Link) bool {
 		for n := range broken {
-			if s, ok := partition(l, topic, n); !ok || s.State != state.TargetUnavailable || s.Reason != string(state.StorageError) || !strings.Contains(s.Detail, "its log folder has failed") {
+			if s, ok := partition(l, topic, n); !ok || s.State != state.TargetUnavailable || s.Reason != string(state.StorageError) {
 				return false
 			}
 		}
@@ -364,7 +364,7 @@ func storageError(t *testing.T, p pair) {
 	r, _ := statusOf(t, "-c", file, "--http", k.addr)
 	for _, s := range topicOf(linkOf(r, topic), topic).Partitions {
 		if broken[s.Partition] {
-			requireTold(t, fmt.Sprint(topic, s.Partition), s.Detail, s.Hint, []string{"log folder has failed"})
+			requireTold(t, fmt.Sprint(topic, s.Partition), s.Detail, s.Hint, []string{"KAFKA_STORAGE_ERROR"})
 		}
 	}
 	k.await(t, "the other partitions to go on", func(l state.Link) bool {
