@@ -75,7 +75,9 @@ type Link struct {
 	found   bool
 	sent    map[string]string // the last recorded state of each topic
 	sentPos state.Position
-	turned  map[string]time.Time // when each loop last began a turn
+	// unrecorded: the last try to record states failed, and was told.
+	unrecorded bool
+	turned     map[string]time.Time // when each loop last began a turn
 }
 
 // stuckAfter is how long a loop's turn may take before the process is called
@@ -206,14 +208,19 @@ func (l *Link) openOnce(ctx context.Context) (Store, *Trouble) {
 		return nil, t
 	}
 	// A source that does not answer is no reason to wait: what the control topic
-	// knows is worth showing.
-	src, t := l.o.Clusters.SourceID(ctx)
-	if t != nil {
-		l.failed(t)
-	} else if err := topics.CheckClusters(topics.Clusters{Source: src, Target: dst}, topics.Clusters{}); err != nil {
-		return nil, sameCluster(err)
+	// knows is worth showing. Where both sides are in trouble the target's is
+	// shown, always, so that the log does not tell of each in turn for ever.
+	src, away := l.o.Clusters.SourceID(ctx)
+	if away == nil {
+		if err := topics.CheckClusters(topics.Clusters{Source: src, Target: dst}, topics.Clusters{}); err != nil {
+			return nil, sameCluster(err)
+		}
 	}
-	return l.o.OpenStore(ctx)
+	store, t := l.o.OpenStore(ctx)
+	if t == nil && away != nil {
+		l.failed(away)
+	}
+	return store, t
 }
 
 func sameCluster(err error) *Trouble {

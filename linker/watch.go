@@ -83,11 +83,26 @@ func (l *Link) record(ctx context.Context) {
 }
 
 // recordOnce writes the states that changed since they were written last. A
-// refusal shows where it matters, at the next epoch or topic record; here the
-// next round tries again.
+// refusal shows in the status where it matters, at the next epoch or topic
+// record; here it is logged once, and the next round tries again.
 func (l *Link) recordOnce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
+	err := l.recordChanges(ctx)
+	l.mu.Lock()
+	was := l.unrecorded
+	l.unrecorded = err != nil
+	l.mu.Unlock()
+	switch {
+	case err != nil && !was:
+		t := controlTrouble(err)
+		l.log.Warn("states are not recorded: without a running klink, status shows old ones", "reason", t.Reason, "detail", t.Detail, "hint", t.hint())
+	case err == nil && was:
+		l.log.Info("states are recorded again")
+	}
+}
+
+func (l *Link) recordChanges(ctx context.Context) error {
 	r := l.Report()
 	pos := state.Position{State: r.State, Reason: state.Reason(r.Reason), Detail: r.Detail}
 	l.mu.Lock()
@@ -97,8 +112,7 @@ func (l *Link) recordOnce(ctx context.Context) {
 	if !same {
 		err := store.PutLinkState(ctx, control.LinkStateRecord{Link: r.Name, Mode: r.Mode, State: pos.State, Reason: pos.Reason, Detail: pos.Detail, AsOf: now})
 		if err != nil {
-			l.log.Debug("link state not recorded", "error", err)
-			return
+			return err
 		}
 		l.mu.Lock()
 		l.sentPos = pos
@@ -113,13 +127,13 @@ func (l *Link) recordOnce(ctx context.Context) {
 			continue
 		}
 		if err := store.PutState(ctx, control.StateRecord{Link: r.Name, Topic: t, AsOf: now}); err != nil {
-			l.log.Debug("topic state not recorded", "topic", t.SourceTopic, "error", err)
-			return
+			return err
 		}
 		l.mu.Lock()
 		l.sent[t.SourceTopic] = print
 		l.mu.Unlock()
 	}
+	return nil
 }
 
 // fingerprint is a topic's report without what changes by time alone.
