@@ -58,15 +58,15 @@ type verdict struct {
 	cut bool
 	// moved: the leader may be another one; ask before the next request.
 	moved bool
-	// right is the missing right, its topic still to be named.
+	// right is the missing right, as in Fault.
 	right string
 }
 
 const (
-	rightWrite           = "Write on the topic"
-	rightIdempotentWrite = "IdempotentWrite on the cluster, or a broker from 2.8 on"
-	rightDescribe        = "Describe on the topic"
-	rightRead            = "Read on the topic"
+	rightWrite           = "Write"
+	rightIdempotentWrite = "IdempotentWrite"
+	rightDescribe        = "Describe"
+	rightRead            = "Read"
 )
 
 // appendVerdicts has a line for each error that is understood. Which errors

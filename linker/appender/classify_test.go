@@ -178,7 +178,7 @@ func TestReadVerdicts(t *testing.T) {
 func TestFaultText(t *testing.T) {
 	f := &Fault{Op: "append", Target: Target{Topic: "orders", Partition: 3}, Broker: 2, Right: rightWrite,
 		Detail: "no", Err: kerr.TopicAuthorizationFailed}
-	for _, part := range []string{"append, orders[3] at broker 2", "TOPIC_AUTHORIZATION_FAILED", "needs Write on the topic", "broker says: no"} {
+	for _, part := range []string{"append, orders[3] at broker 2", "TOPIC_AUTHORIZATION_FAILED", "missing right: Write on topic orders", "broker says: no"} {
 		if !strings.Contains(f.Error(), part) {
 			t.Errorf("%q lacks %q", f.Error(), part)
 		}

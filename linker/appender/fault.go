@@ -39,7 +39,8 @@ type Fault struct {
 	// Reason is what status should show, "" where the fault is no state of the
 	// cluster.
 	Reason state.Reason
-	// Right is the missing right where Reason is NoPermission.
+	// Right is the operation that is missing where Reason is NoPermission: on the
+	// topic, IdempotentWrite on the cluster.
 	Right string
 	// Detail is the broker's own text, if it sent one.
 	Detail string
@@ -54,7 +55,11 @@ func (f *Fault) Error() string {
 	}
 	fmt.Fprintf(&s, ": %v", f.Err)
 	if f.Right != "" {
-		fmt.Fprintf(&s, " (needs %s)", f.Right)
+		on := "topic " + f.Target.Topic
+		if f.Right == rightIdempotentWrite {
+			on = "the cluster, or a broker from 2.8 on"
+		}
+		fmt.Fprintf(&s, " (missing right: %s on %s)", f.Right, on)
 	}
 	if f.Detail != "" {
 		fmt.Fprintf(&s, " (broker says: %s)", f.Detail)
