@@ -24,9 +24,10 @@ const (
 	ended
 )
 
-// window is how many chunks of one stream may be outstanding: the second is
-// fetched while the receiver works on the first.
-const window = 2
+// window is how many chunks of one stream may be outstanding: while the receiver
+// works on the first, the second is there, so that a fetch that takes longer
+// than usual does not leave it without, and the third is on its way.
+const window = 3
 
 // newsEvery keeps watermark news of one partition apart; newsAtLeast is the
 // longest silence of an idle one, so that a receiver can tell "nothing new"
