@@ -1,8 +1,13 @@
 package linker
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
 
 	"klink/fetcher/feed"
 	"klink/linker/appender"
@@ -101,9 +106,17 @@ func onAppend(r appender.Result, expect, count int64) *stop {
 		return reprobe("the target answered offset %d for the batch of offset %d: it had been written before", r.Base, expect)
 	case appender.NotSent:
 		return targetLost(r.Reason, "append at offset %d not sent: %v", expect, r.Err)
-	default:
-		return reprobe("append at offset %d: %s: %v", expect, r.Outcome, r.Err)
+	case appender.Unknown:
+		if hung(r.Err) { // seconds have passed: worth showing before the next look has an answer
+			return targetLost(r.Reason, "append at offset %d: %v", expect, r.Err)
+		}
 	}
+	return reprobe("append at offset %d: %s: %v", expect, r.Outcome, r.Err)
+}
+
+// hung tells a wait that ran to its end from a connection that ended.
+func hung(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, kerr.RequestTimedOut)
 }
 
 // onRefusal handles what was certainly not written. TARGET_RECREATED is only a

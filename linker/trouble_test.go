@@ -1,10 +1,17 @@
 package linker
 
 import (
+	"context"
+	"fmt"
+	"io"
+	"os"
 	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+
 	"klink/fetcher/feed"
+	"klink/linker/appender"
 	"klink/linker/state"
 )
 
@@ -74,6 +81,26 @@ func TestUnauthorizedNamesTheRight(t *testing.T) {
 	for _, s := range []*stop{onSource(f), onTarget(f)} {
 		if s.reason != state.NoPermission || !strings.Contains(s.detail, "missing right: Read on topic orders") {
 			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// A target that hangs shows as such when the wait for its answer is over; one
+// that hangs up is only looked at again.
+func TestG9_HangingTargetShows(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want state.Event
+	}{
+		{context.DeadlineExceeded, state.TargetLost},
+		{os.ErrDeadlineExceeded, state.TargetLost},
+		{kerr.RequestTimedOut, state.TargetLost},
+		{io.EOF, ""},
+		{kerr.NotLeaderForPartition, ""},
+	} {
+		s := onAppend(appender.Result{Outcome: appender.Unknown, Reason: state.Unreachable, Err: fmt.Errorf("x: %w", c.err)}, 7, 1)
+		if s.event != c.want || c.want != "" && s.reason != state.Unreachable {
+			t.Errorf("%v: %+v", c.err, s)
 		}
 	}
 }
