@@ -255,10 +255,11 @@ func eventually(t testing.TB, d time.Duration, what string, is func() bool) {
 	}
 }
 
-// admin is a client past the proxies that ends with the test.
+// admin is a client past the proxies that ends with the test. It keeps no
+// metadata: kgo's answers may be five seconds old otherwise.
 func admin(t testing.TB, c lab.Cluster) *kadm.Client {
 	t.Helper()
-	cl, err := kgo.NewClient(c.AdminOpts()...)
+	cl, err := kgo.NewClient(append(c.AdminOpts(), kgo.MetadataMinAge(10*time.Millisecond))...)
 	if err != nil {
 		t.Fatal(err)
 	}
