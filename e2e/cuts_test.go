@@ -329,13 +329,12 @@ func cutEveryStep(t *testing.T, p pair) {
 	}
 	t.Logf("ready after %v", time.Since(begun).Round(time.Millisecond))
 	for round := range CutRounds.N() {
-		total += cutRound(t, p, b, all, round, load)
+		cutRound(t, p, b, all, round, load)
 	}
 }
 
-// cutRound makes all cuts once and compares. It returns how many records it
-// produced.
-func cutRound(t testing.TB, p pair, b *board, all []*victim, round int, load lab.LoadOptions) int64 {
+// cutRound makes all cuts once and compares.
+func cutRound(t testing.TB, p pair, b *board, all []*victim, round int, load lab.LoadOptions) {
 	t.Helper()
 	begun := time.Now()
 	var fresh []string
@@ -366,7 +365,6 @@ func cutRound(t testing.TB, p pair, b *board, all []*victim, round int, load lab
 	if extra := b.unlisted(); len(extra) > 0 {
 		t.Fatalf("klink sends requests that the table lacks: %v", extra)
 	}
-	return r.Acked
 }
 
 // awaitMade waits until every cut was made, and names those that never were.
