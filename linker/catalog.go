@@ -15,6 +15,7 @@ import (
 
 	"klink/linker/control"
 	"klink/linker/remote"
+	"klink/linker/state"
 	"klink/linker/topics"
 )
 
@@ -53,7 +54,7 @@ func NewCatalog(o CatalogOptions) Catalog {
 func (c *clusterCatalog) Find(ctx context.Context, mirrored []string) ([]Found, *Trouble) {
 	d, err := topics.Discover(ctx, c.o.Src, c.o.Matcher, mirrored...)
 	if err != nil {
-		return nil, clusterTrouble("source", err)
+		return nil, clusterTrouble(srcSide, err)
 	}
 	c.tell(d)
 	plans := make(map[string]topics.Plan, len(d.Topics))
@@ -63,18 +64,36 @@ func (c *clusterCatalog) Find(ctx context.Context, mirrored []string) ([]Found, 
 		f := Found{Topic: p.Source.Name, ID: p.Source.ID, Partitions: p.Partitions, Target: p.Target,
 			Compacted: strings.Contains(p.Source.Configs["cleanup.policy"].Value, "compact")}
 		if p.Reason != "" {
-			f.Trouble = &Trouble{Reason: p.Reason, Detail: p.Detail, OnSource: p.Source.Reason != ""}
+			side := dstSide
+			if p.Source.Reason != "" {
+				side = srcSide
+			}
+			f.Trouble = topicTrouble(side, p.Reason, p.Detail)
 		}
 		out = append(out, f)
 	}
 	for _, m := range d.Missing {
 		out = append(out, Found{Topic: m.Name, Target: c.o.Matcher.Target(m.Name),
-			Trouble: &Trouble{Reason: m.Reason, Detail: m.Detail, OnSource: true}})
+			Trouble: topicTrouble(srcSide, m.Reason, m.Detail)})
 	}
 	c.mu.Lock()
 	c.plans = plans
 	c.mu.Unlock()
 	return out, nil
+}
+
+// The sides of a link, as details name them.
+const (
+	srcSide = "source"
+	dstSide = "target"
+)
+
+// topicTrouble is about one topic. A missing right is one on a certain side.
+func topicTrouble(side string, reason state.Reason, detail string) *Trouble {
+	if reason == state.NoPermission {
+		detail = side + ": " + detail
+	}
+	return &Trouble{Reason: reason, Detail: detail, OnSource: side == srcSide}
 }
 
 // clusterTrouble says which cluster an error came from.
@@ -110,7 +129,7 @@ func (c *clusterCatalog) once(key string, level slog.Level, msg string, args ...
 func (c *clusterCatalog) Existing(ctx context.Context, targets []string) (map[string]bool, *Trouble) {
 	there, err := topics.Existing(ctx, c.o.Dst, targets)
 	if err != nil {
-		return nil, clusterTrouble("target", err)
+		return nil, clusterTrouble(dstSide, err)
 	}
 	return there, nil
 }
@@ -125,14 +144,14 @@ func (c *clusterCatalog) Prepare(ctx context.Context, found []Found) (map[string
 	c.mu.Unlock()
 	outcomes, err := c.target.Ensure(ctx, plans)
 	if err != nil {
-		return nil, clusterTrouble("target", err)
+		return nil, clusterTrouble(dstSide, err)
 	}
 	out := make(map[string]Prepared, len(outcomes))
 	for _, o := range outcomes {
 		c.tellOutcome(o)
 		p := Prepared{ID: o.ID, Created: o.Created, MaxBatchBytes: int(o.MaxMessageBytes)}
 		if o.Reason != "" {
-			p.Trouble = &Trouble{Reason: o.Reason, Detail: o.Detail}
+			p.Trouble = topicTrouble(dstSide, o.Reason, o.Detail)
 		}
 		out[o.SourceTopic] = p
 	}

@@ -36,6 +36,7 @@ type world struct {
 	links    map[string]control.LinkRecord
 	states   map[string]control.StateRecord
 	stateErr error
+	unread   error // what DescribeProducers answers
 	puts     int
 	block    chan struct{} // Find waits for it
 	lineage  map[feed.Partition]*memLineage
@@ -201,6 +202,12 @@ func (w *world) LogEnds(ctx context.Context, ts []appender.Target) map[appender.
 }
 
 func (w *world) ProducerState(ctx context.Context, t appender.Target, id int64) (appender.ProducerState, error) {
+	w.mu.Lock()
+	err := w.unread
+	w.mu.Unlock()
+	if err != nil {
+		return appender.ProducerState{}, err
+	}
 	return w.target(t).ProducerState(ctx, t, id)
 }
 

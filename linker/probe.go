@@ -5,10 +5,13 @@ import (
 	"errors"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+
 	"klink/fetcher/batch"
 	"klink/fetcher/feed"
 	"klink/linker/appender"
 	"klink/linker/plan"
+	"klink/linker/remote"
 	"klink/linker/state"
 )
 
@@ -178,6 +181,10 @@ func (p *partition) findSequence(ctx context.Context, end int64, tail batch.Head
 	switch {
 	case err == nil && ps.Known && ps.Epoch > epoch:
 		return halt(state.Fenced, "the target knows this mirror at producer epoch %d, above %d", ps.Epoch, epoch)
+	case errors.Is(err, kerr.TopicAuthorizationFailed):
+		// An empty log could do without. But the next start will have to read, and
+		// what is missing is to be known at this one.
+		return targetLost(state.NoPermission, "%s: missing right: %s: %v", dstSide, remote.Right("Read", "topic", p.dst.Topic), err)
 	case p.owns(tail):
 		p.seq = appender.NextSequence(tail.BaseSequence, tail.Count)
 		return nil

@@ -62,7 +62,7 @@ func onSource(f *feed.Fault) *stop {
 	if !ok {
 		r = state.Corrupt
 	}
-	s := &stop{event: state.Stopped, reason: r, detail: missingRight(f) + f.Error()}
+	s := &stop{event: state.Stopped, reason: r, detail: missingRight(srcSide, f) + f.Error()}
 	if f.Kind.Temporary() {
 		s.event = state.SourceLost
 	}
@@ -75,20 +75,20 @@ func onTarget(f *feed.Fault) *stop {
 	if !ok {
 		r = state.Unreachable
 	}
-	s := &stop{event: state.Stopped, reason: r, detail: missingRight(f) + "target " + f.Error()}
+	s := &stop{event: state.Stopped, reason: r, detail: missingRight(dstSide, f) + "target " + f.Error()}
 	if f.Kind.Temporary() || f.Kind == feed.Unexpected {
 		s.event = state.TargetLost
 	}
 	return s
 }
 
-// missingRight names the right that a refused reader needs. Some questions ask
+// missingRight names the right that a refused reader of one side needs. Some questions ask
 // for Describe alone; Read implies it, and is needed as well.
-func missingRight(f *feed.Fault) string {
+func missingRight(side string, f *feed.Fault) string {
 	if f.Kind != feed.Unauthorized {
 		return ""
 	}
-	return "missing right: " + remote.Right("Read", "topic", f.Partition.Topic) + ": "
+	return side + ": missing right: " + remote.Right("Read", "topic", f.Partition.Topic) + ": "
 }
 
 // onAppend turns every outcome but Appended into a stop. count is the number

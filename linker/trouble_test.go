@@ -104,3 +104,24 @@ func TestG9_HangingTargetShows(t *testing.T) {
 		}
 	}
 }
+
+// A target that may be written and not read is not filled until the next start
+// finds out (C126).
+func TestMissingReadOnTheTargetShowsAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 1)
+		w.unread = kerr.TopicAuthorizationFailed
+		l, end := w.run(t)
+		r := topicReport(t, l, "a")
+		mustBe(t, r, state.TargetUnavailable, state.NoPermission)
+		if !strings.Contains(r.Detail, "target: missing right: Read on topic a") {
+			t.Error(r.Detail)
+		}
+		w.mu.Lock()
+		w.unread = nil
+		w.mu.Unlock()
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		end()
+	})
+}
