@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"klink/fetcher/leaders"
 )
@@ -56,8 +57,8 @@ type Store struct {
 }
 
 // Open makes the topic if it is missing, reads it to its end and returns. It
-// fails with ErrNewer, or with a *Fault that names what stood in the way; then
-// trying again later is right. Close must be called on what it returns.
+// fails with ErrNewer, or with a *Fault that names what stood in the way, a
+// missing right to write too; then trying again later is right. Close must be called on what it returns.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{cl: o.Client, log: o.Logger, failedCh: make(chan struct{}),
 		view: newView(), moved: make(chan struct{})}
@@ -69,6 +70,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if s.created, err = admin.ensure(ctx); err == nil {
 		err = s.tail.readToEnd(ctx, s.take)
 	}
+	if err == nil {
+		err = s.mayProduce(ctx)
+	}
 	if err != nil {
 		s.Close()
 		return nil, err
@@ -79,6 +83,18 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 			keyOffset, p.LastOffset, keyErr, p.LastErr)
 	}
 	return s, nil
+}
+
+// mayProduce asks for a producer id before the producer does: a producer that is
+// refused one fails for good, also when the right is granted later. Any topic
+// that may be written gives the right (KIP-679).
+func (s *Store) mayProduce(ctx context.Context) error {
+	const op, right = "write " + TopicName, "Write on topic " + TopicName
+	resp, err := kmsg.NewPtrInitProducerIDRequest().RequestWith(ctx, s.cl)
+	if err == nil {
+		err = kerr.ErrorForCode(resp.ErrorCode)
+	}
+	return classify(op, right, err)
 }
 
 // Close ends what Open began; not the client. Run must have returned.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -508,7 +509,8 @@ func TestRights(t *testing.T) {
 		"may not create what is there": {true, on(read, write), "", ""},
 		"may not create":               {false, on(read, write), "Create on topic __klink", ""},
 		"may not read":                 {true, on(describe, write), "Read on topic __klink", ""},
-		"may not write":                {true, on(read), "", "Write on topic __klink"},
+		"may not write anything":       {true, on(read), "Write on topic __klink", ""},
+		"may write elsewhere":          {true, append(on(read), kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: "orders", Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: write, Allow: true}), "", "Write on topic __klink"},
 		"nothing":                      {true, nil, "Describe on topic __klink", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -527,6 +529,29 @@ func TestRights(t *testing.T) {
 			wantRight(t, "Put", s.PutLink(testContext(t), wantLink), c.put)
 		})
 	}
+}
+
+// A right that is granted later is enough: a producer that was refused its id
+// once would never ask again.
+func TestRightToWriteGrantedLater(t *testing.T) {
+	grant := func(op kmsg.ACLOperation) kfake.ACL {
+		return kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: TopicName, Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: op, Allow: true}
+	}
+	cluster := newCluster(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "root", "root"),
+		kfake.User("PLAIN", "klink", "secret", grant(kmsg.ACLOperationRead)))
+	must(t, cluster.CreateTopic(TopicName, 1, map[string]string{"cleanup.policy": "compact"}))
+	cl := newClient(t, cluster, kgo.SASL(plain.Auth{User: "klink", Pass: "secret"}.AsMechanism()))
+	_, err := Open(testContext(t), Options{Client: cl, Logger: quiet()})
+	wantRight(t, "Open", err, "Write on topic __klink")
+
+	root := kadm.NewClient(newClient(t, cluster, kgo.SASL(plain.Auth{User: "root", Pass: "root"}.AsMechanism())))
+	_, err = root.CreateACLs(testContext(t), kadm.NewACLs().Topics(TopicName).ResourcePatternType(kadm.ACLPatternLiteral).
+		Operations(kadm.OpWrite).Allow("User:klink").AllowHosts("*"))
+	must(t, err)
+	s, err := Open(testContext(t), Options{Client: cl, Logger: quiet()})
+	must(t, err)
+	defer s.Close()
+	must(t, s.PutLink(testContext(t), wantLink))
 }
 
 func wantRight(t testing.TB, what string, err error, right string) {
