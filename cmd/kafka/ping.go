@@ -70,17 +70,17 @@ func (m maker) pingBroker(ctx context.Context, b *kgo.Broker, address string) *O
 	return o
 }
 
-// lookCloser finds out why a port that klink speaks plaintext to hangs up or
-// answers nonsense: kgo's errors do not tell.
+// lookCloser finds out why a port hangs up or answers nonsense: kgo's errors do
+// not tell.
 func (m maker) lookCloser(ctx context.Context, o *Obstacle, address string) Cause {
-	if m.cluster.TLS.Enabled || (o.Cause != ClosedAtOnce && o.Cause != Other) {
+	if o.Cause != ClosedAtOnce && o.Cause != Other {
 		return o.Cause
 	}
 	var answered *kerr.Error
 	switch {
 	case errors.As(o.Err, &answered):
 		return o.Cause
-	case m.dialer.speaksTLS(ctx, address):
+	case !m.cluster.TLS.Enabled && m.dialer.speaksTLS(ctx, address):
 		return TLSWanted
 	case o.Cause == Other:
 		return NotKafka
