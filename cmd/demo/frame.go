@@ -22,11 +22,12 @@ type frame struct {
 	read     int64 // records that the group was given, with repetitions
 }
 
-// sum adds up partitions of a topic, or of all. What klink does not know yet
-// counts as nothing.
+// sum adds up partitions of a topic, or of all. Ends that klink does not know
+// yet count as nothing; a lag that it does not know makes the whole unknown.
 type sum struct {
 	source, target, lag, committed, carried int64
 	lagSeconds                              float64
+	blind                                   bool // some lag is unknown
 	states                                  map[state.State]int
 	trouble                                 string // of the link, as long as no partition is known
 }
@@ -59,10 +60,19 @@ func (s *sum) add(t state.Topic) {
 	for _, p := range t.Partitions {
 		s.source += value(p.SourceEnd)
 		s.target += value(p.TargetEnd)
+		s.blind = s.blind || p.LagRecords == nil || p.LagSeconds == nil
 		s.lag += value(p.LagRecords)
 		s.lagSeconds = max(s.lagSeconds, value(p.LagSeconds))
 		s.states[p.State]++
 	}
+}
+
+// lagWords are the lag in records and in seconds.
+func (s sum) lagWords() (records, seconds string) {
+	if s.blind {
+		return "unknown", "-"
+	}
+	return humanize.Comma(s.lag), fmt.Sprintf("%.2f", s.lagSeconds)
 }
 
 func value[T int64 | float64](p *T) T {
@@ -83,8 +93,9 @@ func (f frame) summary(clock string, rates [2]float64) string {
 // line is the frame in one plain line.
 func (f frame) line(clock string, rates [2]float64) string {
 	s := f.of("")
-	return fmt.Sprintf("%s  lag %s, %.2f s  committed %s, carried over %s  %s", f.summary(clock, rates),
-		humanize.Comma(s.lag), s.lagSeconds, humanize.Comma(s.committed), humanize.Comma(s.carried), s.stateWords())
+	records, seconds := s.lagWords()
+	return fmt.Sprintf("%s  lag %s, %s s  committed %s, carried over %s  %s", f.summary(clock, rates),
+		records, seconds, humanize.Comma(s.committed), humanize.Comma(s.carried), s.stateWords())
 }
 
 // stateWords counts partitions by state, worst first.
@@ -115,8 +126,8 @@ func (f frame) table(columns int, colour bool) []string {
 	t.AppendHeader(table.Row{"topic", "codec", "source", "target", "lag", "seconds", "state", "committed", "carried"})
 	for _, c := range f.topics {
 		s := f.of(c.name)
-		t.AppendRow(table.Row{c.name, c.codec, humanize.Comma(s.source), humanize.Comma(s.target), humanize.Comma(s.lag),
-			fmt.Sprintf("%.2f", s.lagSeconds), paint(s, colour), humanize.Comma(s.committed), humanize.Comma(s.carried)})
+		records, seconds := s.lagWords()
+		t.AppendRow(table.Row{c.name, c.codec, humanize.Comma(s.source), humanize.Comma(s.target), records, seconds, paint(s, colour), humanize.Comma(s.committed), humanize.Comma(s.carried)})
 	}
 	right := rightAligned("source", "target", "lag", "seconds", "committed", "carried")
 	if columns > 0 && columns < wholeTable {
