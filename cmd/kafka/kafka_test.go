@@ -211,6 +211,7 @@ func TestPingTLS(t *testing.T) {
 	_, _, old := good.issue("127.0.0.1", time.Now().Add(-time.Hour))
 	expired := newCluster(t, kfake.TLS(&tls.Config{Certificates: []tls.Certificate{old}}))
 
+	guarded := newCluster(t, kfake.TLS(&tls.Config{Certificates: []tls.Certificate{pair}}), kfake.EnableSASL(), kfake.Superuser("PLAIN", "klink", "hunter2"))
 	trust := config.TLS{Enabled: true, CAFile: good.file()}
 	if err := ping(t, config.Cluster{Brokers: addrs, TLS: trust}); err != nil {
 		t.Error(err)
@@ -225,6 +226,7 @@ func TestPingTLS(t *testing.T) {
 		cluster config.Cluster
 		cause   Cause
 	}{
+		{"no login", config.Cluster{Brokers: guarded, TLS: trust}, LoginWanted},
 		{"unknown authority", config.Cluster{Brokers: addrs, TLS: config.TLS{Enabled: true, CAFile: other.file()}}, UnknownAuthority},
 		{"wrong name", config.Cluster{Brokers: addrs, TLS: named}, WrongName},
 		{"expired", config.Cluster{Brokers: expired, TLS: trust}, CertificateExpired},
