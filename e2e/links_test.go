@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -125,9 +126,9 @@ func topicOf(l state.Link, name string) state.Topic {
 // told what and what to do.
 func (k *klink) awaitLink(t testing.TB, name string, s state.State, why state.Reason, words ...string) state.Link {
 	t.Helper()
-	r := k.awaitReport(t, fmt.Sprintf("link %s %s %s", name, s, why), func(r state.Report) bool {
+	r := k.awaitReport(t, fmt.Sprintf("link %s %s %s with %q", name, s, why, words), func(r state.Report) bool {
 		l := linkOf(r, name)
-		return l.State == s && l.Reason == string(why)
+		return l.State == s && l.Reason == string(why) && tells(l.Detail, words)
 	})
 	l := linkOf(r, name)
 	if why != "" {
@@ -140,9 +141,9 @@ func (k *klink) awaitLink(t testing.TB, name string, s state.State, why state.Re
 func (k *klink) awaitTopic(t testing.TB, name string, s state.State, why state.Reason, words ...string) state.Topic {
 	t.Helper()
 	var found state.Topic
-	k.awaitReport(t, fmt.Sprintf("topic %s %s %s", name, s, why), func(r state.Report) bool {
+	k.awaitReport(t, fmt.Sprintf("topic %s %s %s with %q", name, s, why, words), func(r state.Report) bool {
 		for _, l := range r.Links {
-			if found = topicOf(l, name); found.State == s && found.Reason == string(why) {
+			if found = topicOf(l, name); found.State == s && found.Reason == string(why) && tells(found.Detail, words) {
 				return true
 			}
 		}
@@ -152,6 +153,10 @@ func (k *klink) awaitTopic(t testing.TB, name string, s state.State, why state.R
 		requireTold(t, "topic "+name, found.Detail, found.Hint, words)
 	}
 	return found
+}
+
+func tells(detail string, words []string) bool {
+	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(detail, w) })
 }
 
 func requireTold(t testing.TB, what, detail, hint string, words []string) {
@@ -203,9 +208,6 @@ func (k *klink) awaitReady(t testing.TB) {
 	}
 }
 
-// complaint is what a line of the log at WARN or above is about.
-type complaint struct{ Msg, Link, Topic, Reason string }
-
 // complaints counts the lines at WARN and above by what they are about; those
 // about partitions of one topic are one kind per partition.
 func (k *klink) complaints() map[string]int {
@@ -213,13 +215,21 @@ func (k *klink) complaints() map[string]int {
 	said := map[string]int{}
 	for line := range strings.Lines(text) {
 		var l struct {
-			Level, Msg, Link, Topic, Reason string
-			Partition                       *int32
+			Level, Msg, Link, Topic, Reason, Detail, Warning string
+			Partition                                        *int32
 		}
 		if json.Unmarshal([]byte(line), &l) != nil || (l.Level != "WARN" && l.Level != "ERROR") {
 			continue
 		}
 		about := fmt.Sprintf("%s %s: link=%s topic=%s reason=%s", l.Level, l.Msg, l.Link, l.Topic, l.Reason)
+		// Of one reason there can be one trouble on each side, and several rights.
+		if side, _, ok := strings.Cut(l.Detail, ": "); ok && (side == "source" || side == "target") {
+			about += " side=" + side
+		}
+		for _, m := range namedRight.FindAllString(l.Detail, -1) {
+			about += " " + m
+		}
+		about += " " + l.Warning
 		if l.Partition != nil {
 			about += fmt.Sprintf(" partition=%d", *l.Partition)
 		}
