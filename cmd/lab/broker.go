@@ -89,7 +89,10 @@ func (b *Broker) launch() error {
 	}
 	defer log.Close()
 	// The process outlives the start's context: Stop, Kill and Close end it.
-	cmd := b.cluster.dist.Command(context.Background(), b.cluster.opts.jvm(), "kafka.Kafka", b.configPath())
+	// Codecs unpack native libraries into the temporary folder, and a killed broker
+	// leaves them there: let them go with the broker's folder.
+	jvm := append(b.cluster.opts.jvm(), "-Djava.io.tmpdir="+b.dir)
+	cmd := b.cluster.dist.Command(context.Background(), jvm, "kafka.Kafka", b.configPath())
 	cmd.Dir = b.dir
 	cmd.Stdout, cmd.Stderr = log, log
 	p, err := process.Start(cmd)

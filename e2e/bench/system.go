@@ -149,6 +149,7 @@ func (l *launcher) command(j job) (*exec.Cmd, error) {
 		return nil, err
 	}
 	// The process outlives no job: stop ends it, and the kernel at the latest.
+	jvm = append(jvm, "-Djava.io.tmpdir="+filepath.Dir(path)) // native codecs are unpacked there
 	return l.kafka.Command(context.Background(), jvm, "org.apache.kafka.connect.mirror.MirrorMaker", path), nil
 }
 
