@@ -72,6 +72,10 @@ func TestG9_LinkFailsWithAllItsPartitions(t *testing.T) {
 	if l := link(away, away, well); l.State != state.Active {
 		t.Errorf("one well: %s", l.State)
 	}
+	few := state.Partition{State: state.TargetUnavailable, Reason: string(state.TooFewBrokers)}
+	if l := link(few, few); l.State != state.Active {
+		t.Errorf("a topic's own trouble: %s", l.State)
+	}
 	if l := cutOff(state.Link{State: state.Active}); l.State != state.Active {
 		t.Errorf("no topics: %s", l.State)
 	}

@@ -176,6 +176,7 @@ func (l *Link) Report() state.Link {
 
 // cutOff lets a link that counts as ACTIVE show at once that a cluster is away,
 // when all its partitions say so; the next look at the clusters takes longer.
+// Other reasons are those of topics, however many have them.
 func cutOff(l state.Link) state.Link {
 	if l.State != state.Active {
 		return l
@@ -184,7 +185,7 @@ func cutOff(l state.Link) state.Link {
 	for i := range l.Topics {
 		for j := range l.Topics[i].Partitions {
 			p := &l.Topics[i].Partitions[j]
-			away := p.State == state.SourceUnavailable || p.State == state.TargetUnavailable
+			away := p.Reason == string(state.Unreachable) || p.Reason == string(state.Authentication)
 			if !away || first != nil && (p.State != first.State || p.Reason != first.Reason) {
 				return l
 			}
