@@ -58,8 +58,10 @@ func TestARunThatEndsIsNotWaitedFor(t *testing.T) {
 		r.a.mu.Lock()
 		defer r.a.mu.Unlock()
 		for _, b := range r.a.brokers {
-			if len(b.returning) != 0 {
-				t.Errorf("still waiting for %v", b.returning)
+			for _, q := range b.fast {
+				if len(q.returning) != 0 {
+					t.Errorf("still waiting for %v", q.returning)
+				}
 			}
 		}
 	})

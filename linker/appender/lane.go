@@ -38,7 +38,6 @@ func newLane(a *Appender, b *broker, o laneOptions) *lane {
 
 func (l *lane) run(ctx context.Context) {
 	for {
-		l.a.gather(ctx, l.b)
 		taken := l.a.take(l.queue, l.items[:0])
 		if taken == nil {
 			return
@@ -200,8 +199,8 @@ func (l *lane) settle(ctx context.Context, it *item, v verdict, ans answer) {
 	}
 	if v.outcome != Appended {
 		l.a.met.failed(ctx, v.class)
-	} else if it.follow == More && l.queue == l.b.fast {
-		l.a.comesBack(l.b, it.target)
+	} else if it.follow == More && l.queue != l.b.slow {
+		l.a.comesBack(l.queue, it.target)
 	}
 	it.done <- r
 }

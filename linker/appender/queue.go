@@ -2,6 +2,7 @@ package appender
 
 import (
 	"context"
+	"hash/fnv"
 	"math"
 	"slices"
 	"sync"
@@ -22,11 +23,29 @@ type item struct {
 	done   chan Result // size 1: a lane never waits for a caller
 }
 
-// queue is first in, first out. All fields are guarded by Appender.mu.
+// queue is what waits for one lane, first in, first out. All fields are guarded
+// by Appender.mu.
 type queue struct {
 	ready *sync.Cond
 	items []*item
 	head  int
+
+	// returning are the partitions whose last batch on this lane was answered
+	// without error and whose next one is ready and on its way here. The lane
+	// waits for them, gatherLimit at most, so that partitions that travelled
+	// together do so again: otherwise the first to come would leave alone, and the
+	// others one by one, at twice the cost for the broker.
+	returning map[Target]struct{}
+	patience  *time.Timer
+}
+
+// gatherLimit is how long a lane waits for partitions that are on their way. A
+// loop that was told of its batch comes back within some ten microseconds, where
+// a processor is free for it; what takes longer is not waited for.
+const gatherLimit = time.Millisecond
+
+func (a *Appender) newQueue() *queue {
+	return &queue{ready: sync.NewCond(&a.mu), returning: make(map[Target]struct{})}
 }
 
 func (q *queue) len() int { return len(q.items) - q.head }
@@ -52,68 +71,39 @@ func (q *queue) pop() *item {
 	return it
 }
 
-// broker holds what waits for one node. All but id are guarded by Appender.mu.
+// broker holds what waits for one node.
 type broker struct {
-	id         int32
-	served     bool // has goroutines
-	fast, slow *queue
-	// returning are the partitions whose last batch was answered without error,
-	// and whose next one is ready and on its way here.
-	returning map[Target]struct{}
-	// back is signalled when the last of them came.
-	back chan struct{} // size 1
+	id     int32
+	served bool     // has goroutines
+	fast   []*queue // one per lane
+	slow   *queue
 }
 
-// gatherLimit is how long a lane waits for partitions that are on their way. A
-// loop that was told of its batch comes back within some ten microseconds, where
-// a processor is free for it; what takes longer is not waited for.
-const gatherLimit = time.Millisecond
-
-// gather lets a lane that answered many partitions carry them together again.
-// Without it the first to come would leave alone, and the others one by one,
-// at twice the cost for the broker.
-func (a *Appender) gather(ctx context.Context, b *broker) {
-	a.mu.Lock()
-	n := len(b.returning)
-	a.mu.Unlock()
-	if n == 0 {
-		return
-	}
-	t := time.NewTimer(gatherLimit)
-	defer t.Stop()
-	select {
-	case <-b.back:
-	case <-t.C:
-		a.mu.Lock()
-		clear(b.returning)
-		a.mu.Unlock()
-	case <-ctx.Done():
-	}
+// queueFor returns the queue of the partition's lane. It stays the same one, so
+// that partitions are spread evenly and those of one topic do not all meet on
+// one lane.
+func (b *broker) queueFor(t Target) *queue {
+	h := fnv.New32a()
+	h.Write([]byte(t.Topic)) // never fails
+	return b.fast[(h.Sum32()+uint32(t.Partition))%uint32(len(b.fast))]
 }
 
-// cameLocked notes that a partition's next batch is here.
-func (b *broker) cameLocked(t Target) {
-	if _, ok := b.returning[t]; !ok {
-		return
-	}
-	delete(b.returning, t)
-	if len(b.returning) == 0 {
-		select {
-		case b.back <- struct{}{}:
-		default: // signalled already
-		}
-	}
-}
-
-// comesBack notes that a partition's next batch will come.
-func (a *Appender) comesBack(b *broker, t Target) {
+// comesBack notes that the partition's next batch will come to this queue.
+func (a *Appender) comesBack(q *queue, t Target) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	select {
-	case <-b.back: // of an earlier round
-	default:
+	if len(q.returning) == 0 {
+		if q.patience != nil {
+			q.patience.Stop()
+		}
+		q.patience = time.AfterFunc(gatherLimit, func() {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			clear(q.returning)
+			q.ready.Signal()
+		})
 	}
-	b.returning[t] = struct{}{}
+	q.returning[t] = struct{}{}
 }
 
 // unserved returns the brokers that have no goroutines yet, which they get.
@@ -132,8 +122,8 @@ func (a *Appender) unserved() []*broker {
 
 // serve starts one goroutine per lane for a broker (A4, A6).
 func (a *Appender) serve(ctx context.Context, b *broker, wg *sync.WaitGroup) {
-	for _, cl := range a.opts.Lanes {
-		l := newLane(a, b, laneOptions{client: cl, queue: b.fast, timeout: a.opts.FastTimeout})
+	for i, cl := range a.opts.Lanes {
+		l := newLane(a, b, laneOptions{client: cl, queue: b.fast[i], timeout: a.opts.FastTimeout})
 		wg.Go(func() { l.run(ctx) })
 	}
 	l := newLane(a, b, laneOptions{client: a.opts.Slow, queue: b.slow, timeout: a.opts.RequestTimeout})
@@ -147,7 +137,8 @@ func (a *Appender) stop() []*item {
 	a.stopped = true
 	var left []*item
 	for _, b := range a.brokers {
-		for _, q := range []*queue{b.fast, b.slow} {
+		for _, q := range append(slices.Clone(b.fast), b.slow) {
+			clear(q.returning)
 			for q.len() > 0 {
 				left = append(left, q.pop())
 			}
@@ -169,20 +160,23 @@ func (a *Appender) enqueue(it *item) bool {
 	}
 	b := a.brokers[it.leader.Broker]
 	if b == nil {
-		b = &broker{id: it.leader.Broker, returning: make(map[Target]struct{}), back: make(chan struct{}, 1),
-			fast: &queue{ready: sync.NewCond(&a.mu)}, slow: &queue{ready: sync.NewCond(&a.mu)}}
+		b = &broker{id: it.leader.Broker, slow: a.newQueue()}
+		for range a.opts.Lanes {
+			b.fast = append(b.fast, a.newQueue())
+		}
 		a.brokers[b.id] = b
 		select {
 		case a.wake <- struct{}{}:
 		default: // Run is woken already and will see this one too
 		}
 	}
-	b.cameLocked(it.target)
+	q := b.queueFor(it.target)
+	delete(q.returning, it.target)
 	if p := a.parts[it.target]; p != nil && p.slow {
 		it.cuts = p.cuts
 		b.slow.push(it)
 	} else {
-		b.fast.push(it)
+		q.push(it)
 	}
 	return true
 }
@@ -201,12 +195,13 @@ func (a *Appender) withdraw(it *item) bool {
 	return true
 }
 
-// take blocks until something waits and returns what fits into one request in
-// the order of its coming, at least one item; nil once stopped.
+// take blocks until something waits, and nobody else is about to come, and
+// returns what fits into one request in the order of its coming, at least one
+// item; nil once stopped.
 func (a *Appender) take(q *queue, into []*item) []*item {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for q.len() == 0 && !a.stopped {
+	for (q.len() == 0 || len(q.returning) > 0) && !a.stopped {
 		q.ready.Wait()
 	}
 	if a.stopped {
@@ -222,9 +217,6 @@ func (a *Appender) take(q *queue, into []*item) []*item {
 		}
 		bytes += size
 		into = append(into, q.pop())
-	}
-	if q.len() > 0 {
-		q.ready.Signal() // another lane may carry the rest
 	}
 	return into
 }
