@@ -171,11 +171,18 @@ func (p *partition) append(ctx context.Context, b []byte) *stop {
 	return nil
 }
 
-// lookWhileUnguarded reads the target's end again where a broker that may have
-// forgotten this producer would take any sequence, and the last look is old.
+// lookWhileUnguarded makes sure of two things where a broker that may have
+// forgotten this producer would take any sequence: that no other process of the
+// link appends, and that the target's end is where it was seen, however short a
+// time ago.
 func (p *partition) lookWhileUnguarded(ctx context.Context) *stop {
-	now := time.Now()
-	if !p.unguarded(now) || now.Sub(p.confirmedAt) < freshness {
+	if !p.unguarded(time.Now()) {
+		return nil
+	}
+	if rival, mine := p.turn.Mine(ctx); !mine {
+		return targetLost(state.Superseded, "append at offset %d left to worker %q", p.next, rival)
+	}
+	if time.Since(p.confirmedAt) < freshness {
 		return nil
 	}
 	e := p.target.LogEnds(ctx, []appender.Target{p.dst})[p.dst]

@@ -33,6 +33,8 @@ const (
 	// putTimeout bounds one write to the control topic, so that a target that is
 	// away shows as such. What was written all the same does no harm.
 	putTimeout = 10 * time.Second
+	// leaveTimeout bounds taking this process off the record as it ends.
+	leaveTimeout = time.Second
 	// topicsAtOnce is how many topics' control records are written side by side.
 	topicsAtOnce = 64
 )
@@ -77,6 +79,9 @@ type Link struct {
 	sentPos state.Position
 	// unrecorded: the last try to record states failed, and was told.
 	unrecorded bool
+	// claimedAt and yieldUntil belong to the turn of this process; see turn.go.
+	claimedAt  time.Time
+	yieldUntil time.Time
 	turned     map[string]time.Time // when each loop last began a turn
 }
 
@@ -128,6 +133,9 @@ func (l *Link) Run(ctx context.Context) error {
 	}
 	defer store.Close()
 	following, end := follow(hard, store)
+	if err := l.claim(ctx, store); err != nil {
+		l.log.Warn("the link is not claimed yet", "error", err) // tried again in every look
+	}
 	var partitions sync.WaitGroup
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -144,6 +152,7 @@ func (l *Link) Run(ctx context.Context) error {
 	err = g.Wait()
 	partitions.Wait()
 	l.recordOnce(hard)
+	l.leave(hard, store)
 	end()
 	return err
 }
@@ -161,6 +170,16 @@ func follow(ctx context.Context, store Store) (ended <-chan error, end func()) {
 		}
 	}()
 	return failed, func() { cancel(); <-done }
+}
+
+// leave takes this process off the record, so that the next one need not wait
+// for it. If that fails the next one waits for yieldTime.
+func (l *Link) leave(ctx context.Context, store Store) {
+	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
+	defer cancel()
+	if err := store.DropWorker(ctx, l.o.Name, l.o.Worker); err != nil {
+		l.log.Debug("this process stays on record", "error", err)
+	}
 }
 
 // outlive returns a context that ends some time after ctx does.

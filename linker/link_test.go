@@ -38,6 +38,7 @@ type world struct {
 	stateErr error
 	unread   error // what DescribeProducers answers
 	puts     int
+	worker   control.WorkerRecord
 	block    chan struct{} // Find waits for it
 	lineage  map[feed.Partition]*memLineage
 
@@ -240,6 +241,28 @@ func (w *world) Topics(string) (all []control.TopicRecord) {
 	return all
 }
 
+func (w *world) Worker(string) (control.WorkerRecord, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.worker, w.worker.Worker != ""
+}
+
+func (w *world) PutWorker(_ context.Context, r control.WorkerRecord) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.worker = r
+	return nil
+}
+
+func (w *world) DropWorker(_ context.Context, _, worker string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.worker.Worker == worker {
+		w.worker = control.WorkerRecord{}
+	}
+	return nil
+}
+
 func (w *world) Topic(_, topic string) (control.TopicRecord, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -293,13 +316,7 @@ func (w *world) PutEpoch(ctx context.Context, r control.EpochRecord) error {
 // run starts a link over the world; end stops and waits.
 func (w *world) run(t *testing.T) (l *Link, end func()) {
 	t.Helper()
-	l, err := New(Options{Name: "l", Source: w, SrcReader: worldReader{w, w.src, nil}, DstReader: worldReader{w, w.dst, w.targetGone}, Target: w,
-		Clusters: w, Catalog: w, Memory: memMemory{}, Limits: plan.DefaultLimits(), Worker: "w", Version: "v",
-		OpenStore: func(context.Context) (Store, *Trouble) { return w, nil },
-		Logger:    slog.New(slog.DiscardHandler), Meter: noop.NewMeterProvider().Meter("")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l = w.link(t, "w")
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- l.Run(ctx) }()
@@ -310,6 +327,19 @@ func (w *world) run(t *testing.T) (l *Link, end func()) {
 		}
 		w.sources.Wait()
 	}
+}
+
+// link makes a link over the world, as the named process.
+func (w *world) link(t *testing.T, worker string) *Link {
+	t.Helper()
+	l, err := New(Options{Name: "l", Source: w, SrcReader: worldReader{w, w.src, nil}, DstReader: worldReader{w, w.dst, w.targetGone}, Target: w,
+		Clusters: w, Catalog: w, Memory: memMemory{}, Limits: plan.DefaultLimits(), Worker: worker, Version: "v",
+		OpenStore: func(context.Context) (Store, *Trouble) { return w, nil },
+		Logger:    slog.New(slog.DiscardHandler), Meter: noop.NewMeterProvider().Meter("")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 // topicReport waits in virtual time and returns a topic's report.

@@ -358,6 +358,11 @@ func (l *memLineage) PutEpoch(_ context.Context, r control.EpochRecord) error {
 	return nil
 }
 
+// alone is the Turn of a process without a twin.
+type alone struct{}
+
+func (alone) Mine(context.Context) (string, bool) { return "", true }
+
 type memMemory struct{}
 
 func (memMemory) Contended() bool { return false }

@@ -34,6 +34,7 @@ type partition struct {
 	target    Target
 	lineage   Lineage
 	memory    Memory
+	turn      Turn
 	compares  *semaphore.Weighted
 	log       *slog.Logger
 	crowd     *crowd

@@ -27,6 +27,7 @@ type mirror struct {
 	source   *memSource
 	target   *memTarget
 	lineage  *memLineage
+	turn     Turn
 	p        *partition
 	stop     func()
 }
@@ -34,7 +35,7 @@ type mirror struct {
 // rig makes a mirror that is not running yet.
 func rig(t *testing.T, seed uint64) *mirror {
 	t.Helper()
-	m := &mirror{src: newMemLog(1), dst: newMemLog(2), lineage: &memLineage{}}
+	m := &mirror{src: newMemLog(1), dst: newMemLog(2), lineage: &memLineage{}, turn: alone{}}
 	m.source = &memSource{log: m.src, rand: rand.New(rand.NewPCG(seed, 1))}
 	m.target = &memTarget{log: m.dst}
 	return m
@@ -54,7 +55,7 @@ func (m *mirror) start(t *testing.T) {
 		identity: batch.Identity{ProducerID: appender.ProducerID("src", m.src.id, 0, 0)},
 		limits:   plan.DefaultLimits(),
 		source:   m.source, srcReader: memReader{m.src}, dstReader: memReader{m.dst},
-		target: m.target, lineage: m.lineage, memory: memMemory{}, compares: semaphore.NewWeighted(1),
+		target: m.target, lineage: m.lineage, memory: memMemory{}, turn: m.turn, compares: semaphore.NewWeighted(1),
 		log: slog.New(slog.DiscardHandler), crowd: newCrowd(slog.New(slog.DiscardHandler)), count: count, guard: 24 * time.Hour,
 		confirmed: feed.Unknown, moved: make(chan sight), shown: newShown(0, "w"),
 	}

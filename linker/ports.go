@@ -47,6 +47,13 @@ type Memory interface {
 	Contended() bool
 }
 
+// Turn tells whether this process may append where the target may have forgotten
+// the link's producers, so that sequences guard nothing: only the process that
+// started last may. It waits where another one has to learn of this one first.
+type Turn interface {
+	Mine(ctx context.Context) (rival string, mine bool)
+}
+
 // Trouble is why a cluster or topic cannot be used now. It is an error.
 type Trouble struct {
 	Reason state.Reason
@@ -123,6 +130,9 @@ type Store interface {
 	Topic(link, sourceTopic string) (control.TopicRecord, bool)
 	Topics(link string) []control.TopicRecord
 	PutTopic(ctx context.Context, r control.TopicRecord) error
+	Worker(link string) (control.WorkerRecord, bool)
+	PutWorker(ctx context.Context, r control.WorkerRecord) error
+	DropWorker(ctx context.Context, link, worker string) error
 	States(link string) []control.StateRecord
 	PutState(ctx context.Context, r control.StateRecord) error
 }

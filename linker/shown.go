@@ -63,7 +63,10 @@ func (s *shown) sawTarget(start, end int64, at time.Time) {
 		s.dstStart = start
 	}
 	if end != feed.Unknown {
-		s.dstEnd, s.dstMoved = end, at
+		if end != s.dstEnd {
+			s.dstMoved = at
+		}
+		s.dstEnd = end
 		s.lag.Mirrored(end, at)
 	}
 }

@@ -175,7 +175,7 @@ func (t *topic) newPartition(n int32, guard time.Duration) *partition {
 		identity:   batch.Identity{ProducerID: appender.ProducerID(src.SourceClusterID, t.found.ID, n, t.generation)},
 		compaction: plan.Compaction(t.found.Compacted), limits: o.Limits,
 		source: o.Source, srcReader: o.SrcReader, dstReader: o.DstReader, target: o.Target,
-		lineage: t.link.store, memory: o.Memory, compares: t.link.compares, log: t.log.With("partition", n), crowd: t.link.crowd, count: t.link.count, guard: guard,
+		lineage: t.link.store, memory: o.Memory, turn: t.link, compares: t.link.compares, log: t.log.With("partition", n), crowd: t.link.crowd, count: t.link.count, guard: guard,
 		confirmed: feed.Unknown, moved: make(chan sight), shown: newShown(n, o.Worker),
 	}
 	p.maxBatchBytes.Store(int64(t.prepared.MaxBatchBytes))

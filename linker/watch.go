@@ -22,6 +22,7 @@ type sight struct {
 func (l *Link) look(ctx context.Context) {
 	for sleep(ctx, lookEvery) {
 		l.turn("log end")
+		l.takeTurn(ctx)
 		l.lookOnce(ctx)
 	}
 }

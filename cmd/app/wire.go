@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"sync"
 	"time"
@@ -131,13 +132,14 @@ func limiter(perSecond config.Bytes) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond/5)))
 }
 
-// workerName tells processes apart in reports.
+// workerName tells runs of processes apart, in reports and in the record of who
+// started last.
 func workerName() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown-host"
 	}
-	return fmt.Sprintf("%s-%d", host, os.Getpid())
+	return fmt.Sprintf("%s-%d-%04x", host, os.Getpid(), rand.Uint32N(1<<16))
 }
 
 // Run mirrors all links until ctx ends, and then until they have drained.

@@ -21,6 +21,7 @@ const (
 	KindTopic     Kind = "topic"
 	KindEpoch     Kind = "epoch"
 	KindState     Kind = "state"
+	KindWorker    Kind = "worker"
 )
 
 // Key is a record's key: which fields are used depends on the kind. Its JSON

@@ -23,6 +23,28 @@ func (s *Store) PutLinkState(ctx context.Context, r LinkStateRecord) error {
 	return s.put(ctx, k, v)
 }
 
+// PutWorker makes a process the last one that started on its link.
+func (s *Store) PutWorker(ctx context.Context, r WorkerRecord) error {
+	k, v := encodeWorker(r)
+	return s.put(ctx, k, v)
+}
+
+// DropWorker takes a process off the record as it ends, if it is still the one
+// on record.
+func (s *Store) DropWorker(ctx context.Context, link, worker string) error {
+	if r, ok := s.Worker(link); !ok || r.Worker != worker {
+		return nil
+	}
+	return s.put(ctx, Key{Kind: KindWorker, Link: link}, nil)
+}
+
+// Worker returns the process of a link that started last.
+func (s *Store) Worker(link string) (WorkerRecord, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.view.Worker(link)
+}
+
 // PutTopic ties a source topic to a target topic. The first mirror to name a
 // target topic owns it; all others get ErrOwned with the owner's name, and only
 // what they had on record before stays. It needs Run to be running.

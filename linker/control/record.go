@@ -14,7 +14,7 @@ import (
 // versions holds, per kind, the version that this klink writes and the newest
 // that it understands.
 var versions = map[Kind]int{
-	KindLink: 1, KindLinkState: 1, KindTopic: 1, KindEpoch: 1, KindState: 1,
+	KindLink: 1, KindLinkState: 1, KindTopic: 1, KindEpoch: 1, KindState: 1, KindWorker: 1,
 }
 
 // baseVersion is the newest version of an unknown kind that may be ignored.
@@ -31,6 +31,15 @@ type LinkRecord struct {
 	// KlinkVersion is the version of the program that applied it.
 	KlinkVersion string
 	AppliedAt    time.Time
+}
+
+// WorkerRecord names the process of a link that started last. Of two processes
+// on one link it alone may append where the target cannot tell them apart.
+type WorkerRecord struct {
+	Link string
+	// Worker is unique to one run of one process.
+	Worker string
+	At     time.Time
 }
 
 // LinkStateRecord is the last reported state of a link as a whole.
@@ -93,6 +102,20 @@ type linkValue struct {
 	TargetCluster string    `json:"target_cluster_id"`
 	Klink         string    `json:"klink"`
 	AppliedAt     time.Time `json:"applied_at"`
+}
+
+type workerValue struct {
+	Version int       `json:"version"`
+	Worker  string    `json:"worker"`
+	At      time.Time `json:"at"`
+}
+
+func encodeWorker(r WorkerRecord) (Key, any) {
+	return Key{Kind: KindWorker, Link: r.Link}, workerValue{Version: versions[KindWorker], Worker: r.Worker, At: r.At.UTC()}
+}
+
+func (v workerValue) record(k Key) WorkerRecord {
+	return WorkerRecord{Link: k.Link, Worker: v.Worker, At: v.At}
 }
 
 type linkStateValue struct {
@@ -234,6 +257,9 @@ func decodeValue(k Key, b []byte) (any, error) {
 		return v.record(k)
 	case KindState:
 		return decodeAs[stateValue](b)
+	case KindWorker:
+		v, err := decodeAs[workerValue](b)
+		return v.record(k), err
 	default:
 		return nil, nil
 	}

@@ -105,7 +105,11 @@ func TestVersion1StillDecodes(t *testing.T) {
 	check("epochs of 3", v.Epochs("east-west", "orders", 3), []Epoch{{5, 1234567890123}})
 	check("epochs of 0", v.Epochs("east-west", "orders", 0), []Epoch{{0, 0}})
 	check("states", v.States("east-west"), []StateRecord{wantState()})
+	worker, _ := v.Worker("east-west")
+	check("worker", worker, wantWorker)
 }
+
+var wantWorker = WorkerRecord{Link: "east-west", Worker: "host-1-00ff", At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 
 // While the version is 1 the same bytes come out again, or keys written by this
 // klink would not supersede those of the last one.
@@ -136,6 +140,7 @@ func TestVersion1IsWrittenToTheByte(t *testing.T) {
 	for i := range keys {
 		add(keys[i], values[i])
 	}
+	add(encodeWorker(wantWorker))
 	if d := cmp.Diff(fixtures(t), got, cmp.AllowUnexported(stored{})); d != "" {
 		t.Errorf("(-stored +written):\n%s", d)
 	}

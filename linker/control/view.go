@@ -17,6 +17,7 @@ import (
 type View struct {
 	links      map[string]LinkRecord
 	linkStates map[string]LinkStateRecord
+	workers    map[string]WorkerRecord
 	topics     map[topicKey]claim
 	epochs     map[epochKey]map[int32]int64
 	states     map[topicKey]map[int]stateValue
@@ -55,7 +56,7 @@ func newView() *View {
 	return &View{links: make(map[string]LinkRecord), linkStates: make(map[string]LinkStateRecord),
 		topics: make(map[topicKey]claim), epochs: make(map[epochKey]map[int32]int64),
 		states: make(map[topicKey]map[int]stateValue), claims: make(map[string]map[topicKey]struct{}),
-		applied: make(map[string]int64)}
+		workers: make(map[string]WorkerRecord), applied: make(map[string]int64)}
 }
 
 // apply folds one record in. It may be called out of log order for different
@@ -125,6 +126,8 @@ func (v *View) fold(offset int64, key, value []byte) error {
 			return err
 		}
 		v.claim(tk, rec, r.Since, offset)
+	case WorkerRecord:
+		v.workers[k.Link] = r
 	case EpochRecord:
 		ek := epochKey{tk, r.SourceID, r.Partition}
 		if v.epochs[ek] == nil {
@@ -168,6 +171,8 @@ func (v *View) remove(k Key) {
 		delete(v.links, k.Link)
 	case KindLinkState:
 		delete(v.linkStates, k.Link)
+	case KindWorker:
+		delete(v.workers, k.Link)
 	case KindTopic:
 		if c, ok := v.topics[tk]; ok {
 			delete(v.claims[c.TargetTopic], tk)
@@ -185,6 +190,13 @@ func (v *View) remove(k Key) {
 // Link returns a link as last applied.
 func (v *View) Link(name string) (LinkRecord, bool) {
 	r, ok := v.links[name]
+	return r, ok
+}
+
+// Worker returns the process of a link that started last and did not end by
+// itself.
+func (v *View) Worker(link string) (WorkerRecord, bool) {
+	r, ok := v.workers[link]
 	return r, ok
 }
 

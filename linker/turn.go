@@ -1,0 +1,86 @@
+package linker
+
+import (
+	"context"
+	"time"
+
+	"klink/linker/control"
+	"klink/linker/state"
+)
+
+const (
+	// yieldTime is how long a process that replaced another on record leaves it to
+	// learn of that, before it appends where only the record keeps them apart. The
+	// record reaches a follower within some milliseconds.
+	yieldTime = time.Second
+	// takeOverAfter is how long a partition may stand still in the hands of a
+	// process that started later before this one claims the link for itself.
+	takeOverAfter = 30 * time.Second
+)
+
+// claim puts this process on record as the last one that started.
+func (l *Link) claim(ctx context.Context, store Store) error {
+	before, known := store.Worker(l.o.Name)
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	defer cancel()
+	err := store.PutWorker(ctx, control.WorkerRecord{Link: l.o.Name, Worker: l.o.Worker, At: time.Now()})
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.claimedAt, l.yieldUntil = now, now
+	if known && before.Worker != l.o.Worker {
+		l.yieldUntil = now.Add(yieldTime)
+	}
+	return nil
+}
+
+// Mine implements Turn.
+func (l *Link) Mine(ctx context.Context) (rival string, mine bool) {
+	l.mu.Lock()
+	store, until := l.store, l.yieldUntil
+	l.mu.Unlock()
+	if now := time.Now(); now.Before(until) && !sleep(ctx, until.Sub(now)) {
+		return "", false
+	}
+	r, ok := store.Worker(l.o.Name)
+	return r.Worker, ok && r.Worker == l.o.Worker
+}
+
+// takeTurn claims the link where this process is not on record, because the
+// claim could not be written, or because the one that is on record lets
+// partitions stand still.
+func (l *Link) takeTurn(ctx context.Context) {
+	l.mu.Lock()
+	store, claimed := l.store, l.claimedAt
+	l.mu.Unlock()
+	if r, ok := store.Worker(l.o.Name); ok && r.Worker == l.o.Worker {
+		return
+	}
+	now := time.Now()
+	stuck := claimed.IsZero()
+	if !stuck && now.Sub(claimed) > takeOverAfter {
+		for _, p := range l.partitions() {
+			stuck = stuck || p.shown.superseded(now.Add(-takeOverAfter))
+		}
+	}
+	if !stuck {
+		return
+	}
+	if err := l.claim(ctx, store); err != nil {
+		l.log.Debug("the link is not claimed", "error", err)
+		return
+	}
+	l.log.Warn("this process goes on where another one of the link stood still", "worker", l.o.Worker)
+}
+
+// superseded tells whether the partition waits for another process and has not
+// moved since a time, although there is something to mirror.
+func (s *shown) superseded(since time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lag, ok := s.lag.Records()
+	return s.pos.Reason == state.Superseded && s.dstMoved.Before(since) && ok && lag > 0
+}

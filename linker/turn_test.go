@@ -1,0 +1,117 @@
+package linker
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"klink/fetcher/batch"
+	"klink/linker/state"
+)
+
+// turns is the Turn of one of several processes.
+type turns struct {
+	mu    *sync.Mutex
+	whose *int
+	me    int
+}
+
+func (t turns) Mine(context.Context) (string, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return fmt.Sprint(*t.whose), *t.whose == t.me
+}
+
+// TestG3_TwinsWhoseProducerIsForgotten: on old records the target forgets the
+// producer all the time, so that sequences keep nobody out; whose turn it is
+// does.
+func TestG3_TwinsWhoseProducerIsForgotten(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := rand.New(rand.NewPCG(seed, 6))
+				var mu sync.Mutex
+				whose := 1
+				m := rig(t, seed)
+				old := func(n int) {
+					recs := records(m.src.end, n, "src")
+					for i := range recs {
+						recs[i].Timestamp = 1000
+					}
+					m.src.write(recs, 0, batch.CodecNone)
+				}
+				old(100)
+				m.turn = turns{&mu, &whose, 1}
+				m.start(t)
+				twin := *m
+				twin.source = &memSource{log: m.src, rand: rand.New(rand.NewPCG(seed, 7))}
+				twin.turn = turns{&mu, &whose, 2}
+				twin.start(t)
+				for range 20 {
+					old(1 + r.IntN(50))
+					time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
+					m.dst.mu.Lock()
+					clear(m.dst.producer)
+					m.dst.mu.Unlock()
+				}
+				m.mustBeEqual(t)
+				if r := twin.p.shown.report(time.Now()); r.State == state.Halted {
+					t.Errorf("the twin halted: %s %s", r.Reason, r.Detail)
+				}
+				mu.Lock()
+				whose = 2 // the other one takes over
+				mu.Unlock()
+				old(100)
+				twin.mustBeEqual(t)
+				m.stop()
+				twin.stop()
+			})
+		})
+	}
+}
+
+// TestTheLastToStartHasTheTurn: the record of the control topic decides; a
+// process that ends leaves it to nobody, and one that lets a partition stand
+// still for half a minute loses it.
+func TestTheLastToStartHasTheTurn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 1)
+		first, endFirst := w.run(t)
+		mustBe(t, topicReport(t, first, "a"), state.Active, "")
+		if _, mine := first.Mine(t.Context()); !mine {
+			t.Error("alone, and not its turn")
+		}
+		second := w.link(t, "later")
+		second.store = w
+		began := time.Now()
+		if err := second.claim(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+		if _, mine := second.Mine(t.Context()); !mine || time.Since(began) < yieldTime {
+			t.Errorf("mine %v after %v: the first must have time to learn of it", mine, time.Since(began))
+		}
+		if rival, mine := first.Mine(t.Context()); mine || rival != "later" {
+			t.Errorf("the first still has the turn, beside %q", rival)
+		}
+		endFirst()
+		if r, _ := w.Worker("l"); r.Worker != "later" {
+			t.Error("the end of the first took the other's turn")
+		}
+
+		third, endThird := w.run(t)
+		synctest.Wait()
+		if r, _ := w.Worker("l"); r.Worker != "w" {
+			t.Errorf("the turn is %q's", r.Worker)
+		}
+		mustBe(t, topicReport(t, third, "a"), state.Active, "")
+		endThird()
+		if r, known := w.Worker("l"); known {
+			t.Errorf("%q ended and is still on record", r.Worker)
+		}
+	})
+}
