@@ -303,18 +303,41 @@ func alter(t *testing.T, ctx context.Context, adm *kadm.Client, topic, key, valu
 	if err != nil {
 		t.Fatal(err)
 	}
+	awaitConfigs(t, ctx, adm, topic, map[string]string{key: value})
+}
+
+// awaitConfigs waits until the broker shows settings: the controller answers
+// before the brokers have learned of a change.
+func awaitConfigs(t *testing.T, ctx context.Context, adm *kadm.Client, topic string, want map[string]string) {
+	t.Helper()
+	for {
+		rs, err := adm.DescribeTopicConfigs(ctx, topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(map[string]string)
+		for _, c := range rs[0].Configs {
+			got[c.Key] = c.MaybeValue()
+		}
+		wrong := ""
+		for k, v := range want {
+			if got[k] != v {
+				wrong = fmt.Sprintf("%s of %s is %q, want %q", k, topic, got[k], v)
+			}
+		}
+		if wrong == "" {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatal(wrong)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 func wantForced(t *testing.T, ctx context.Context, adm *kadm.Client, topic, version string) {
 	t.Helper()
-	rs, err := adm.DescribeTopicConfigs(ctx, topic)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := make(map[string]string)
-	for _, c := range rs[0].Configs {
-		got[c.Key] = c.MaybeValue()
-	}
 	const unlimited = "9223372036854775807"
 	want := map[string]string{"compression.type": "producer", "message.timestamp.type": "CreateTime", "retention.ms": "-1",
 		"retention.bytes": "-1", "message.timestamp.before.max.ms": unlimited, "message.timestamp.after.max.ms": unlimited,
@@ -323,11 +346,7 @@ func wantForced(t *testing.T, ctx context.Context, adm *kadm.Client, topic, vers
 	if version == install.Oldest {
 		want["message.timestamp.difference.max.ms"] = unlimited
 	}
-	for k, v := range want {
-		if got[k] != v {
-			t.Errorf("%s of %s is %q, want %q", k, topic, got[k], v)
-		}
-	}
+	awaitConfigs(t, ctx, adm, topic, want)
 }
 
 // copyOffsets carries a group's commits to the mirror on the same broker, as
