@@ -22,4 +22,7 @@
 //	K4  A chunk's memory is given back on every path.
 //	K5  A worker never raises the producer epoch; a higher one at the target is
 //	    a fence and halts the partition.
+//	K6  While the target may have forgotten this producer (UNGUARDED), a batch is
+//	    sent only by the process of the link that is on record as the last one
+//	    that started (turn.go), and only where the log end was just read.
 package linker

@@ -6,6 +6,13 @@
 // It never retries an append, never uses kgo's producer, and never lets one
 // broker's trouble hold up the partitions of another.
 //
+// # Lanes
+//
+// Each broker has one queue and one connection per lane, and a slow lane. A
+// partition keeps its lane. Partitions that were answered together and whose
+// next batch is ready (Follow) are waited for, a millisecond at most, so that
+// they share the next request too; nothing else waits for company.
+//
 // # After an outcome
 //
 // Appended: go on with the next batch. Everything else ends the run of

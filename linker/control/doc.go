@@ -2,7 +2,7 @@
 // compacted topic on the target cluster, so that everything a disaster needs is
 // there with the source gone and with klink's own machine gone: which link
 // mirrors which topic, under which ids, the lineage of the source's leader
-// epochs, and the last reported states.
+// epochs, which process of a link started last, and the last reported states.
 //
 // Records are JSON with structured keys, so any topic name is a key. A value
 // carries the version of its kind. Fields may be added without raising it; it
