@@ -19,7 +19,7 @@ var (
 	ErrLimit = errors.New("batch uncompresses beyond the limit")
 	// ErrControl: a control batch where a data batch is needed.
 	ErrControl = errors.New("control batch")
-	// ErrNotContiguous: records to encode skip or repeat an offset.
+	// ErrNotContiguous: records given to Encode skip or repeat an offset.
 	ErrNotContiguous = errors.New("records are not contiguous")
 	// ErrRecordTooLarge is what a RecordTooLargeError is.
 	ErrRecordTooLarge = errors.New("record too large")

@@ -166,9 +166,10 @@ func FuzzRecords(f *testing.F) {
 }
 
 // Recode:
-//   - what Records can decode and is contiguous data can be recoded to every
-//     codec, with the same records at the same offsets (B5), canonical (B6), no
-//     batch above the limit but a single record that is reported as too large;
+//   - what Records can decode and is data can be recoded to every codec, with
+//     the same records at the same offsets (B5), canonical (B6), pieces rising
+//     and apart, no batch above the limit but a single record that is reported
+//     as too large;
 //   - what Records refuses is refused (B4).
 func FuzzRecodeRoundTrip(f *testing.F) {
 	seedBatches(f, func(b []byte) { f.Add(b, byte(3), uint16(1000)) })
@@ -179,7 +180,7 @@ func FuzzRecodeRoundTrip(f *testing.F) {
 		want, decodeErr := collect(Records(b, lim))
 		pieces, err := Recode(b, opt)
 		switch {
-		case errors.Is(err, ErrRecordTooLarge), errors.Is(err, ErrNotContiguous), errors.Is(err, ErrControl):
+		case errors.Is(err, ErrRecordTooLarge), errors.Is(err, ErrControl):
 			return
 		case decodeErr != nil || err != nil:
 			if (err == nil) != (decodeErr == nil) {
@@ -187,10 +188,12 @@ func FuzzRecodeRoundTrip(f *testing.F) {
 			}
 			return
 		}
+		next := int64(0)
 		for _, p := range pieces {
-			if len(p.Bytes) > opt.MaxBytes {
-				t.Fatalf("%d bytes above %d", len(p.Bytes), opt.MaxBytes)
+			if len(p.Bytes) > opt.MaxBytes || p.Base < next || p.Count <= 0 {
+				t.Fatalf("%d bytes, limit %d; %d records at %d, after %d", len(p.Bytes), opt.MaxBytes, p.Count, p.Base, next)
 			}
+			next = p.Base + int64(p.Count)
 			wantCanonical(t, p.Bytes, opt.Codec)
 		}
 		wantRecords(t, recordsOf(t, pieces), want)

@@ -1,20 +1,23 @@
 package batch
 
-import "fmt"
+import "iter"
 
-// packer distributes contiguous records over batches that hold a size limit.
+// packer distributes records over batches that hold a size limit: each batch
+// holds neighbouring offsets only.
 type packer struct {
 	opt      RecodeOptions
 	maxBytes int
-	base     int64 // offset of records[0]
-	records  []packed
-	scratch  *buffer
-	out      []Recoded
+	// emit takes each batch as it is made; its error ends the packing.
+	emit    func(Recoded) error
+	records []packed
+	scratch *buffer // of the batch under way
+	source  *buffer // holds the payloads; nil where they lie elsewhere
 }
 
 // packed is a record to pack. Its payload is not copied: it must stay as it is
-// until pack has returned.
+// until the packing has ended.
 type packed struct {
+	offset    int64
 	timestamp int64
 	payload   []byte
 }
@@ -23,85 +26,141 @@ type packed struct {
 // length, attributes, timestamp delta, offset delta.
 const recordOverhead = 10
 
-func newPacker(opt RecodeOptions) *packer {
-	return &packer{opt: opt, maxBytes: maxBatchBytes(opt.MaxBytes), scratch: takeBuffer()}
+func newPacker(opt RecodeOptions, emit func(Recoded) error) *packer {
+	return &packer{opt: opt, maxBytes: maxBatchBytes(opt.MaxBytes), emit: emit, scratch: takeBuffer()}
 }
 
-func (p *packer) release() { p.scratch.release() }
-
-// take adds the record at the given offset.
-func (p *packer) take(offset, timestamp int64, payload []byte) error {
-	if offset < p.opt.From {
-		return nil
-	}
-	if len(p.records) == 0 {
-		p.base = offset
-	}
-	if next := p.base + int64(len(p.records)); offset != next {
-		return fmt.Errorf("%w: offset %d where %d is due", ErrNotContiguous, offset, next)
-	}
-	p.records = append(p.records, packed{timestamp, payload})
-	return nil
+func (p *packer) release() {
+	p.scratch.release()
+	p.source.release()
 }
 
-// pack encodes what was taken.
-func (p *packer) pack() ([]Recoded, error) {
-	if len(p.records) == 0 {
-		return nil, nil
+// take adds a record, whose offset must be above that of the one before.
+func (p *packer) take(r packed) {
+	if r.offset >= p.opt.From {
+		p.records = append(p.records, r)
 	}
-	if err := p.packRange(0, len(p.records)); err != nil {
-		return nil, err
-	}
-	return p.out, nil
 }
 
-// packRange encodes records lo to hi (exclusive), at least one. What does not
-// fit is cut in pieces of equal bytes, as many as the excess suggests, and each
-// piece is tried again.
-func (p *packer) packRange(lo, hi int) error {
-	encoded, err := p.encode(lo, hi)
+// load takes the records of the v2 data batch b, all of them or, with an error,
+// none that may be used.
+func (p *packer) load(b []byte) error {
+	h, err := openBatch(b)
 	if err != nil {
 		return err
 	}
-	if len(encoded) <= p.maxBytes {
-		p.out = append(p.out, Recoded{Base: p.base + int64(lo), Count: int32(hi - lo), Bytes: encoded})
-		return nil
+	if h.IsControl() {
+		return ErrControl
 	}
-	if hi-lo == 1 {
-		return &RecordTooLargeError{Offset: p.base + int64(lo), Bytes: len(encoded), MaxBytes: p.maxBytes}
+	body, scratch, err := bodyOf(h, b, p.opt.Limits.maxUncompressed())
+	if err != nil {
+		return err
 	}
-	// At most half of the whole, so that at least two pieces come out.
-	share := p.payloadBytes(lo, hi) / (len(encoded)/p.maxBytes + 1)
-	for from := lo; from < hi; {
-		to, sum := from+1, len(p.records[from].payload)
-		for to < hi && sum+len(p.records[to].payload) <= share {
-			sum += len(p.records[to].payload)
-			to++
+	p.source = scratch
+	c := newCursor(h, body)
+	var r Record // only to see that the payload is sound
+	for {
+		raw, ok, err := c.next()
+		if err == nil && ok {
+			err = c.payload(raw, &r)
 		}
-		if err := p.packRange(from, to); err != nil {
+		if err != nil || !ok {
 			return err
 		}
+		p.take(packed{c.offset(raw), c.timestamp(raw), raw.payload})
+	}
+}
+
+// gather takes decoded records: their payloads are encoded, and together must
+// not exceed maxBytes.
+func (p *packer) gather(records iter.Seq2[Record, error], maxBytes int) error {
+	p.source = takeBuffer()
+	arena := p.source.b[:0]
+	var ends []int
+	for r, err := range records {
+		if err != nil {
+			return err
+		}
+		if r.Offset < p.opt.From {
+			continue
+		}
+		arena = appendPayload(arena, r)
+		if len(arena) > maxBytes {
+			return ErrLimit
+		}
+		p.records = append(p.records, packed{offset: r.Offset, timestamp: r.Timestamp})
+		ends = append(ends, len(arena))
+	}
+	p.source.b = arena // only now it does not move any more
+	from := 0
+	for i, to := range ends {
+		p.records[i].payload = arena[from:to]
 		from = to
 	}
 	return nil
 }
 
-func (p *packer) payloadBytes(lo, hi int) int {
+// pack encodes what was taken, run by run of neighbouring offsets.
+func (p *packer) pack() error {
+	for rest := p.records; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].offset == rest[n-1].offset+1 {
+			n++
+		}
+		if err := p.packRun(rest[:n]); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	return nil
+}
+
+// packRun encodes neighbours, at least one. What does not fit is cut in pieces
+// of equal bytes, as many as the excess suggests, and each piece is tried again.
+func (p *packer) packRun(run []packed) error {
+	encoded, err := p.encode(run)
+	if err != nil {
+		return err
+	}
+	base := run[0].offset
+	if len(encoded) <= p.maxBytes {
+		return p.emit(Recoded{Base: base, Count: int32(len(run)), Bytes: encoded})
+	}
+	if len(run) == 1 {
+		return &RecordTooLargeError{Offset: base, Bytes: len(encoded), MaxBytes: p.maxBytes}
+	}
+	// At most half of the whole, so that at least two pieces come out.
+	share := payloadBytes(run) / (len(encoded)/p.maxBytes + 1)
+	for len(run) > 0 {
+		n, sum := 1, len(run[0].payload)
+		for n < len(run) && sum+len(run[n].payload) <= share {
+			sum += len(run[n].payload)
+			n++
+		}
+		if err := p.packRun(run[:n]); err != nil {
+			return err
+		}
+		run = run[n:]
+	}
+	return nil
+}
+
+func payloadBytes(run []packed) int {
 	sum := 0
-	for _, r := range p.records[lo:hi] {
+	for _, r := range run {
 		sum += len(r.payload)
 	}
 	return sum
 }
 
-// encode returns records lo to hi (exclusive) as one batch of its own memory.
-func (p *packer) encode(lo, hi int) ([]byte, error) {
+// encode returns neighbours as one batch of its own memory.
+func (p *packer) encode(run []packed) ([]byte, error) {
 	var dst []byte
 	if p.opt.Codec == CodecNone {
-		dst = make([]byte, 0, HeaderLen+p.payloadBytes(lo, hi)+recordOverhead*(hi-lo))
+		dst = make([]byte, 0, HeaderLen+payloadBytes(run)+recordOverhead*len(run))
 	}
 	b := newBuilder(dst, p.opt.Codec, p.scratch)
-	for _, r := range p.records[lo:hi] {
+	for _, r := range run {
 		b.add(r.timestamp, r.payload)
 	}
 	return b.seal(dst, p.scratch)

@@ -1,6 +1,9 @@
 package batch
 
-import "iter"
+import (
+	"fmt"
+	"iter"
+)
 
 // DefaultMaxBatchBytes is the limit of brokers and topics whose
 // max.message.bytes nobody changed: 1 MiB and the 12 bytes that a batch's
@@ -42,71 +45,48 @@ type Recoded struct {
 // CreateTime one), without delete horizon, and in as many batches as MaxBytes
 // asks for. Without records at or above opt.From it returns none.
 //
-// The records must be contiguous: holes give ErrNotContiguous. A record that
-// does not fit a batch of its own gives a *RecordTooLargeError.
+// Every batch made holds neighbouring offsets only, in the order of the source:
+// where compaction left a hole one batch ends, and the next begins beyond it.
+// So the batches need not cover all that b stands for: what lies between opt.From
+// and the first Base, between one's Base+Count and the next one's Base, and
+// between the last one's and Header.NextOffset is missing on the source.
+//
+// A record that does not fit a batch of its own gives a *RecordTooLargeError.
 func Recode(b []byte, opt RecodeOptions) ([]Recoded, error) {
-	h, err := openBatch(b)
-	if err != nil {
-		return nil, err
-	}
-	if h.IsControl() {
-		return nil, ErrControl
-	}
-	body, scratch, err := bodyOf(h, b, opt.Limits.maxUncompressed())
-	if err != nil {
-		return nil, err
-	}
-	defer scratch.release()
-
-	p := newPacker(opt)
-	defer p.release()
-	c := newCursor(h, body)
-	var r Record // only to see that the payload is sound
-	for {
-		raw, ok, err := c.next()
-		if err == nil && ok {
-			err = c.payload(raw, &r)
-		}
-		switch {
-		case err != nil:
-			return nil, err
-		case !ok:
-			return p.pack()
-		}
-		if err := p.take(c.offset(raw), c.timestamp(raw), raw.payload); err != nil {
-			return nil, err
-		}
-	}
+	return collected(opt, func(p *packer) error { return p.load(b) })
 }
 
-// Encode is Recode for records that were decoded before or made up. An error
-// of the sequence is returned as it is. opt.Limits bounds the records' bytes.
-func Encode(records iter.Seq2[Record, error], opt RecodeOptions) ([]Recoded, error) {
-	arena := takeBuffer()
-	defer arena.release()
-	type place struct {
-		offset, timestamp int64
-		from, to          int
-	}
-	var places []place
-	arena.b = arena.b[:0]
-	for r, err := range records {
-		if err != nil {
-			return nil, err
-		}
-		from := len(arena.b)
-		arena.b = appendPayload(arena.b, r)
-		if len(arena.b) > opt.Limits.maxUncompressed() {
-			return nil, ErrLimit
-		}
-		places = append(places, place{r.Offset, r.Timestamp, from, len(arena.b)})
-	}
-	p := newPacker(opt)
+// collected returns all batches of what load gives the packer; none on an error.
+func collected(opt RecodeOptions, load func(*packer) error) ([]Recoded, error) {
+	var out []Recoded
+	p := newPacker(opt, func(r Recoded) error {
+		out = append(out, r)
+		return nil
+	})
 	defer p.release()
-	for _, at := range places { // only now the arena does not move any more
-		if err := p.take(at.offset, at.timestamp, arena.b[at.from:at.to]); err != nil {
-			return nil, err
-		}
+	if err := load(p); err != nil {
+		return nil, err
 	}
-	return p.pack()
+	if err := p.pack(); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Encode is Recode for records that were decoded before or made up, in the
+// order of their offsets. Whoever makes them knows of each: an offset at or
+// above opt.From that is skipped or repeated gives ErrNotContiguous. An error of
+// the sequence is returned as it is. opt.Limits bounds the records' bytes.
+func Encode(records iter.Seq2[Record, error], opt RecodeOptions) ([]Recoded, error) {
+	return collected(opt, func(p *packer) error {
+		if err := p.gather(records, opt.Limits.maxUncompressed()); err != nil {
+			return err
+		}
+		for i, r := range p.records {
+			if due := p.records[0].offset + int64(i); r.offset != due {
+				return fmt.Errorf("%w: offset %d where %d is due", ErrNotContiguous, r.offset, due)
+			}
+		}
+		return nil
+	})
 }

@@ -2,7 +2,9 @@ package batch
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -122,7 +124,6 @@ func TestRecodeRefuses(t *testing.T) {
 		want error
 	}{
 		"control":       {oracleEncode(t, records, batchShape{attributes: controlBit}), RecodeOptions{}, ErrControl},
-		"holes":         {oracleEncode(t, holed, batchShape{}), RecodeOptions{}, ErrNotContiguous},
 		"unknown codec": {oracleEncode(t, records, batchShape{}), RecodeOptions{Codec: 5}, ErrCodec},
 		"old format":    {oldWrapper(t, 0, 10, 2, CodecGzip), RecodeOptions{}, ErrOldFormat},
 	} {
@@ -130,8 +131,12 @@ func TestRecodeRefuses(t *testing.T) {
 			t.Errorf("%s: %d pieces, %v", name, len(pieces), err)
 		}
 	}
-	if pieces, err := Recode(oracleEncode(t, holed, batchShape{}), RecodeOptions{From: 13}); err != nil || len(pieces) != 1 || pieces[0].Base != 13 {
-		t.Errorf("above the hole: %v, %v", pieces, err)
+	falling := []Record{records[1], records[0]}
+	if pieces, err := Encode(each(falling), RecodeOptions{}); !errors.Is(err, ErrNotContiguous) || pieces != nil {
+		t.Errorf("Encode: %v, %v", pieces, err)
+	}
+	if pieces, err := Encode(each(holed), RecodeOptions{From: 13}); err != nil || len(pieces) != 1 || pieces[0].Base != 13 {
+		t.Errorf("Encode above the hole: %v, %v", pieces, err)
 	}
 	if pieces, err := Encode(each(holed), RecodeOptions{}); !errors.Is(err, ErrNotContiguous) || pieces != nil {
 		t.Errorf("Encode: %v, %v", pieces, err)
@@ -180,5 +185,106 @@ func TestRecodeFillsItsBatches(t *testing.T) {
 		if least := sum/(64<<10) + 1; len(pieces) > 2*least {
 			t.Errorf("%s: %d batches where %d would do", codec, len(pieces), least)
 		}
+	}
+}
+
+// span is where a recoded batch lies.
+type span struct {
+	base  int64
+	count int32
+}
+
+func spansOf(pieces []Recoded) []span {
+	var spans []span
+	for _, p := range pieces {
+		spans = append(spans, span{p.Base, p.Count})
+	}
+	return spans
+}
+
+// holedBatch returns a batch of base offset 100 that keeps of ten records those
+// at the given offset deltas.
+func holedBatch(tb rapid.TB, shape batchShape, deltas ...int) []byte {
+	tb.Helper()
+	all := jsonRecords(100, 10, 50)
+	var kept []Record
+	for _, d := range deltas {
+		kept = append(kept, all[d])
+	}
+	shape.lastDelta = 9
+	b := oracleEncode(tb, kept, shape)
+	if len(deltas) > 0 && deltas[0] > 0 { // the cleaner keeps the base offset
+		b = rebased(tb, kept, shape)
+	}
+	return b
+}
+
+// rebased encodes records behind a first one at offset 100, and takes that out
+// of the uncompressed body again.
+func rebased(tb rapid.TB, kept []Record, shape batchShape) []byte {
+	tb.Helper()
+	codec := shape.codec
+	shape.codec = CodecNone
+	marker := Record{Offset: 100, Timestamp: kept[0].Timestamp}
+	b := oracleEncode(tb, append([]Record{marker}, kept...), shape)
+	size, n := varint32(b[HeaderLen:])
+	b = append(b[:HeaderLen], kgoCompress(tb, codec, b[HeaderLen+n+int(size):])...)
+	binary.BigEndian.PutUint32(b[lengthAt:], uint32(len(b)-entryOverhead))
+	binary.BigEndian.PutUint32(b[countAt:], uint32(len(kept)))
+	b[attributesAt+1] |= byte(codec)
+	resealCRC(b)
+	return b
+}
+
+// One piece for each run of offsets that compaction left.
+func TestRecodeSplitsAtHoles(t *testing.T) {
+	for name, tc := range map[string]struct {
+		shape batchShape
+		kept  []int
+		from  int64
+		want  []span
+	}{
+		"none":             {kept: nil, want: nil},
+		"all":              {kept: []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, want: []span{{100, 10}}},
+		"first":            {kept: []int{0}, want: []span{{100, 1}}},
+		"last":             {kept: []int{9}, want: []span{{109, 1}}},
+		"both ends":        {kept: []int{0, 9}, want: []span{{100, 1}, {109, 1}}},
+		"every other":      {kept: []int{1, 3, 5, 7}, want: []span{{101, 1}, {103, 1}, {105, 1}, {107, 1}}},
+		"runs":             {kept: []int{0, 1, 2, 5, 6, 8}, want: []span{{100, 3}, {105, 2}, {108, 1}}},
+		"from inside":      {kept: []int{0, 1, 2, 5, 6, 8}, from: 102, want: []span{{102, 1}, {105, 2}, {108, 1}}},
+		"from in a hole":   {kept: []int{0, 1, 2, 5, 6, 8}, from: 104, want: []span{{105, 2}, {108, 1}}},
+		"from beyond them": {kept: []int{0, 1, 2, 5, 6, 8}, from: 109, want: nil},
+		"from below":       {kept: []int{4, 5}, from: 7, want: []span{{104, 2}}},
+		"append time":      {shape: batchShape{attributes: logAppendTimeBit, maxTime: 77}, kept: []int{2, 3, 6}, want: []span{{102, 2}, {106, 1}}},
+		"delete horizon":   {shape: batchShape{attributes: deleteHorizonBit, horizon: 1.9e12}, kept: []int{2, 3, 6}, want: []span{{102, 2}, {106, 1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, codec := range allCodecs {
+				tc.shape.codec = codec
+				b := holedBatch(t, tc.shape, tc.kept...)
+				pieces, err := Recode(b, RecodeOptions{Codec: codec, From: tc.from})
+				if err != nil || !slices.Equal(spansOf(pieces), tc.want) {
+					t.Fatalf("%s: %v, %v", codec, spansOf(pieces), err)
+				}
+				var want []Record
+				for _, r := range mustCollect(t, b) {
+					if r.Offset >= tc.from {
+						want = append(want, r)
+					}
+				}
+				wantRecords(t, recordsOf(t, pieces), want)
+				for _, p := range pieces {
+					wantCanonical(t, p.Bytes, codec)
+				}
+			}
+		})
+	}
+}
+
+// A batch that compaction emptied.
+func TestRecodeOfEmptiedBatch(t *testing.T) {
+	b := plainBatch(0, 9, nil)
+	if pieces, err := Recode(b, RecodeOptions{}); err != nil || pieces != nil {
+		t.Fatal(pieces, err)
 	}
 }
