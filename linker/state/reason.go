@@ -66,6 +66,7 @@ const (
 	TopicRefused      Reason = "TOPIC_REFUSED"
 	ControlUnwritable Reason = "CONTROL_UNWRITABLE"
 	Superseded        Reason = "SUPERSEDED"
+	FillUnknown       Reason = "FILL_UNKNOWN"
 )
 
 // About is the fixed text of a reason.
@@ -118,6 +119,7 @@ var about = map[Reason]About{
 	TooFewBrokers:     {Explanation: "the target has fewer brokers than the replication factor asks for", Hint: "start the missing brokers or set topics.replication_factor; klink goes on by itself", Remote: true},
 	TopicRefused:      {Explanation: "the target topic cannot be made or used as it is", Hint: "see the detail; klink tries again", Remote: true},
 	Superseded:        {Explanation: "another klink of this link started later; while records are so old that the target forgets producers, only the one that started last appends", Hint: "stop one of the two; this one takes over when the other makes no progress for half a minute", Remote: true},
+	FillUnknown:       {Explanation: "a request that fills a gap with markers was not answered clearly, and it is not settled yet how many of them were written", Hint: "klink waits until the target's leader answers and its log end has stood still, half a minute by default, and goes on by itself", Remote: true},
 	ControlUnwritable: {Explanation: "klink's control topic on the target cannot be read or written", Hint: "check the rights on __klink and the target's health; klink goes on by itself", Remote: true},
 }
 
