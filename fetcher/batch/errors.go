@@ -19,6 +19,9 @@ var (
 	ErrLimit = errors.New("batch uncompresses beyond the limit")
 	// ErrControl: a control batch where a data batch is needed.
 	ErrControl = errors.New("control batch")
+	// ErrNotMarker: a batch of anything but a transaction's end where a
+	// transaction marker is needed.
+	ErrNotMarker = errors.New("not a transaction marker")
 	// ErrNotContiguous: records given to Encode skip or repeat an offset.
 	ErrNotContiguous = errors.New("records are not contiguous")
 	// ErrRecordTooLarge is what a RecordTooLargeError is.

@@ -290,3 +290,29 @@ func FuzzOldFormatRange(f *testing.F) {
 		}
 	})
 }
+
+// ParseMarker:
+//   - what it takes for a marker is a sound control batch of one offset, with one
+//     record or none, and the identity of its header;
+//   - what it refuses gives one of the errors declared and no value.
+func FuzzParseMarker(f *testing.F) {
+	seedBatches(f, func(b []byte) { f.Add(b) })
+	f.Add(controlBatch(f, markerShape, controlKey(0, 1), controlValue(0, 6)))
+	f.Add(plainBatch(0, 0, nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		b = frame(b)
+		m, err := ParseMarker(b)
+		if err != nil {
+			known := errors.Is(err, ErrMalformed) || errors.Is(err, ErrNotMarker) || errors.Is(err, ErrLimit) || errors.Is(err, ErrCodec)
+			if !known || m != (Marker{}) {
+				t.Fatalf("%+v, %v", m, err)
+			}
+			return
+		}
+		h, err := ParseHeader(b)
+		if err != nil || !h.IsControl() || h.LastOffsetDelta != 0 || m.HeaderOnly != (h.Count == 0) ||
+			m.Base != h.BaseOffset || (Identity{m.ProducerID, m.ProducerEpoch}) != (Identity{h.ProducerID, h.ProducerEpoch}) {
+			t.Fatalf("%+v of %+v, %v", m, h, err)
+		}
+	})
+}

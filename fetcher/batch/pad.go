@@ -16,9 +16,8 @@ const MaxPadCount = 250_000
 // PadOptions say what pad batches look like.
 type PadOptions struct {
 	// Codec of the batches. A record takes 0.6 to 0.8 bytes with zstd, 1.4 with
-	// gzip, 4.0 with lz4 or snappy and 9.0 uncompressed; so the latter three
-	// reach the default limit of a batch (DefaultMaxBatchBytes) before
-	// MaxPadCount, at 250,000 and at 115,000 records.
+	// gzip, 4.0 with lz4 or snappy and 9.0 uncompressed: of the last kind no more
+	// than 116,000 fit the default limit of a batch (DefaultMaxBatchBytes).
 	//
 	// A consumer by Sarama stalls at a batch that has more records than bytes
 	// after its header, which zstd makes: such pads must be deleted before
