@@ -2,7 +2,8 @@
 // compacted topic on the target cluster, so that everything a disaster needs is
 // there with the source gone and with klink's own machine gone: which link
 // mirrors which topic, under which ids, the lineage of the source's leader
-// epochs, which process of a link started last, and the last reported states.
+// epochs, which marker counters were given out, which partitions are being
+// padded, which process of a link started last, and the last reported states.
 //
 // Records are JSON with structured keys, so any topic name is a key. A value
 // carries the version of its kind. Fields may be added without raising it; it
@@ -16,8 +17,8 @@
 //	C1  A Put that returns nil is acknowledged by all in-sync replicas, and
 //	    what it wrote is seen by every later read of the same Store.
 //	C2  A Put that returns an error may still have been written. That is safe:
-//	    each record states a whole fact under its own key (no deltas, no
-//	    counters), so writing it again changes nothing.
+//	    each record states a whole fact under its own key (no deltas), so
+//	    writing it again changes nothing.
 //	C3  Of one key the last record in the log wins. Only the ownership of a
 //	    target topic is decided the other way round: the first in the log wins.
 //	    A rewritten topic record carries the offset of its first writing, so

@@ -22,6 +22,8 @@ const (
 	KindEpoch     Kind = "epoch"
 	KindState     Kind = "state"
 	KindWorker    Kind = "worker"
+	KindCounters  Kind = "counters"
+	KindPad       Kind = "pad"
 )
 
 // Key is a record's key: which fields are used depends on the kind. Its JSON
@@ -31,13 +33,16 @@ type Key struct {
 	Link string `json:"link"`
 	// Topic is the source topic's name.
 	Topic string `json:"topic,omitempty"`
-	// SourceID is the source topic's id in hexadecimal (KindEpoch): lineage
-	// belongs to one incarnation of a topic.
+	// SourceID is the source topic's id in hexadecimal, for what belongs to one
+	// incarnation of a topic: lineage, counters, pad goals.
 	SourceID  string `json:"source_id,omitempty"`
 	Partition int32  `json:"partition,omitempty"`
 	Epoch     int32  `json:"epoch,omitempty"`
 	// Part numbers the pieces of a state that is too large for one record.
 	Part int `json:"part,omitempty"`
+	// First and Worker name a block of counters (C6).
+	First  int32  `json:"first,omitempty"`
+	Worker string `json:"worker,omitempty"`
 }
 
 // String returns the key as stored, for messages.
@@ -52,7 +57,7 @@ func (k Key) String() string {
 // encode refuses names that are not UTF-8: JSON would replace the bad bytes,
 // and two names could become one key.
 func (k Key) encode() ([]byte, error) {
-	for _, s := range []string{k.Link, k.Topic} {
+	for _, s := range []string{k.Link, k.Topic, k.Worker} {
 		if !utf8.ValidString(s) {
 			return nil, fmt.Errorf("name %q is not valid UTF-8", s)
 		}

@@ -14,7 +14,7 @@ import (
 // versions holds, per kind, the version that this klink writes and the newest
 // that it understands.
 var versions = map[Kind]int{
-	KindLink: 1, KindLinkState: 1, KindTopic: 1, KindEpoch: 1, KindState: 1, KindWorker: 1,
+	KindLink: 1, KindLinkState: 1, KindTopic: 1, KindEpoch: 1, KindState: 1, KindWorker: 1, KindCounters: 1, KindPad: 1,
 }
 
 // baseVersion is the newest version of an unknown kind that may be ignored.
@@ -64,6 +64,13 @@ type TopicRecord struct {
 	Partitions int32
 	// Generation enters the producer ids: a target made anew gets the next one.
 	Generation int32
+	// Compacted is true once the source's cleanup.policy was seen to include
+	// compact; the holes that this may have made stay when the policy changes.
+	Compacted bool
+	// SourceConfigs are the source's own values of the settings that are forced
+	// on the target while it mirrors, as last seen: they come into force on the
+	// target at promotion, when the source may be gone.
+	SourceConfigs Configs
 }
 
 // Epoch says that the source's batches from First on were written under leader
@@ -134,6 +141,9 @@ type topicValue struct {
 	TargetID    string `json:"target_id"`
 	Partitions  int32  `json:"partitions"`
 	Generation  int32  `json:"generation"`
+	Compacted   bool   `json:"compacted,omitempty"`
+	// SourceConfigs are absent where they were never seen.
+	SourceConfigs map[string]Config `json:"source_configs,omitempty"`
 	// Since is the log offset of the record's first writing (C3); absent in
 	// that first one, whose writer could not know it yet.
 	Since *int64 `json:"since,omitempty"`
@@ -168,12 +178,14 @@ func (v linkStateValue) record(k Key) LinkStateRecord {
 func encodeTopic(r TopicRecord, since *int64) (Key, any) {
 	return Key{Kind: KindTopic, Link: r.Link, Topic: r.SourceTopic}, topicValue{Version: versions[KindTopic],
 		SourceID: encodeID(r.SourceID), TargetTopic: r.TargetTopic, TargetID: encodeID(r.TargetID),
-		Partitions: r.Partitions, Generation: r.Generation, Since: since}
+		Partitions: r.Partitions, Generation: r.Generation, Compacted: r.Compacted,
+		SourceConfigs: r.SourceConfigs.All(), Since: since}
 }
 
 func (v topicValue) record(k Key) (TopicRecord, error) {
 	r := TopicRecord{Link: k.Link, SourceTopic: k.Topic, TargetTopic: v.TargetTopic,
-		Partitions: v.Partitions, Generation: v.Generation}
+		Partitions: v.Partitions, Generation: v.Generation, Compacted: v.Compacted,
+		SourceConfigs: NewConfigs(v.SourceConfigs)}
 	if v.TargetTopic == "" {
 		return r, errors.New("topic record without a target topic")
 	}
@@ -260,6 +272,18 @@ func decodeValue(k Key, b []byte) (any, error) {
 	case KindWorker:
 		v, err := decodeAs[workerValue](b)
 		return v.record(k), err
+	case KindCounters:
+		v, err := decodeAs[countersValue](b)
+		if err != nil {
+			return nil, err
+		}
+		return v.block(k)
+	case KindPad:
+		v, err := decodeAs[padValue](b)
+		if err != nil {
+			return nil, err
+		}
+		return v.record(k)
 	default:
 		return nil, nil
 	}

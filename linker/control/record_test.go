@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"klink/fetcher/feed"
+	"klink/linker/ledger"
 	"klink/linker/state"
 )
 
@@ -68,7 +69,15 @@ var (
 	wantLinkState = LinkStateRecord{Link: "east-west", Mode: "mirror", State: state.SourceUnavailable,
 		Reason: state.Unreachable, Detail: "no broker of 127.0.0.1:19092 answers",
 		AsOf: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC)}
-	wantDashed = TopicRecord{Link: "east-west", SourceTopic: "a-1-2", SourceID: seqID(0), TargetTopic: "a-1-2", Partitions: 3}
+	wantDashed  = TopicRecord{Link: "east-west", SourceTopic: "a-1-2", SourceID: seqID(0), TargetTopic: "a-1-2", Partitions: 3}
+	wantSettled = TopicRecord{Link: "east-west", SourceTopic: "settled", SourceID: seqID(0), TargetTopic: "settled", TargetID: seqID(16),
+		Partitions: 1, Compacted: true, SourceConfigs: NewConfigs(map[string]Config{
+			"retention.ms": {Value: "604800000"}, "cleanup.policy": {Value: "compact", Explicit: true}})}
+	wantPad = PadRecord{Link: "east-west", Topic: "orders", SourceID: seqID(0), Partition: 3, TargetID: seqID(16), From: 0, Goal: 5_000_000_000,
+		Reason: ledger.Padded, Stage: "writing"}
+	wantOverrun = PadRecord{Link: "east-west", Topic: "orders", SourceID: seqID(0), TargetID: seqID(16), From: 40, Goal: 50,
+		Reason: ledger.Retention, Stage: "settling", RestorePolicy: "compact", TrimmedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Done: true}
+	wantBlock  = block{line: lineKey{topicKey{"east-west", "orders"}, seqID(0), 3}, blockKey: blockKey{"host-1-00ff", 65536}, end: 131072}
 	wantOrders = TopicRecord{Link: "east-west", SourceTopic: "orders", SourceID: seqID(0),
 		TargetTopic: "dr.orders", TargetID: seqID(16), Partitions: 12, Generation: 2}
 )
@@ -101,12 +110,18 @@ func TestVersion1StillDecodes(t *testing.T) {
 	check("link", link, wantLink)
 	ls, _ := v.LinkState("east-west")
 	check("link state", ls, wantLinkState)
-	check("topics", v.Topics("east-west"), []TopicRecord{wantDashed, wantOrders})
+	check("topics", v.Topics("east-west"), []TopicRecord{wantDashed, wantOrders, wantSettled})
 	check("epochs of 3", v.Epochs("east-west", "orders", 3), []Epoch{{5, 1234567890123}})
 	check("epochs of 0", v.Epochs("east-west", "orders", 0), []Epoch{{0, 0}})
 	check("states", v.States("east-west"), []StateRecord{wantState()})
 	worker, _ := v.Worker("east-west")
 	check("worker", worker, wantWorker)
+	check("counters", v.CounterEnd("east-west", "orders", seqID(0), 3), int32(131072))
+	check("counters of another incarnation", v.CounterEnd("east-west", "orders", seqID(1), 3), int32(0))
+	pad, _ := v.Pad("east-west", "orders", 3)
+	check("pad", pad, wantPad)
+	overrun, _ := v.Pad("east-west", "orders", 0)
+	check("overrun", overrun, wantOverrun)
 }
 
 var wantWorker = WorkerRecord{Link: "east-west", Worker: "host-1-00ff", At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
@@ -141,6 +156,10 @@ func TestVersion1IsWrittenToTheByte(t *testing.T) {
 		add(keys[i], values[i])
 	}
 	add(encodeWorker(wantWorker))
+	add(encodeTopic(wantSettled, nil))
+	add(encodeCounters(wantBlock))
+	add(encodePad(wantPad))
+	add(encodePad(wantOverrun))
 	if d := cmp.Diff(fixtures(t), got, cmp.AllowUnexported(stored{})); d != "" {
 		t.Errorf("(-stored +written):\n%s", d)
 	}
@@ -151,7 +170,7 @@ func TestNewerVersionsAreRefusedByName(t *testing.T) {
 		"known kind":                  {`{"kind":"topic","link":"l","topic":"t"}`, `{"version":2}`},
 		"known kind, other key form":  {`{"kind":"topic","link":"l","topic":"t","cluster":"x"}`, `{"version":2}`},
 		"known kind, other body":      {`{"kind":"epoch","link":"l"}`, `{"version":3,"first":"none"}`},
-		"unknown kind, newer version": {`{"kind":"ledger","link":"l"}`, `{"version":2}`},
+		"unknown kind, newer version": {`{"kind":"cut","link":"l"}`, `{"version":2}`},
 	}
 	for name, r := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -173,8 +192,8 @@ func TestUnknownAndMalformedRecords(t *testing.T) {
 		r         stored
 		malformed int64
 	}{
-		"unknown kind of this version": {stored{`{"kind":"ledger","link":"l","from":3}`, `{"version":1,"x":[1]}`}, 0},
-		"unknown kind removed":         {stored{`{"kind":"ledger","link":"l","from":3}`, ""}, 0},
+		"unknown kind of this version": {stored{`{"kind":"cut","link":"l","from":3}`, `{"version":1,"x":[1]}`}, 0},
+		"unknown kind removed":         {stored{`{"kind":"cut","link":"l","from":3}`, ""}, 0},
 		"unknown field":                {stored{`{"kind":"link-state","link":"l"}`, `{"version":1,"mood":"good"}`}, 0},
 		"key is no JSON":               {stored{`orders`, `{"version":1}`}, 1},
 		"key without kind":             {stored{`{"link":"l"}`, `{"version":1}`}, 1},
@@ -183,6 +202,11 @@ func TestUnknownAndMalformedRecords(t *testing.T) {
 		"value without version":        {stored{`{"kind":"link","link":"m"}`, `{}`}, 1},
 		"bad topic id":                 {stored{`{"kind":"topic","link":"l","topic":"t"}`, `{"version":1,"target_topic":"t","source_id":"12"}`}, 1},
 		"no target topic":              {stored{`{"kind":"topic","link":"l","topic":"t"}`, `{"version":1}`}, 1},
+		"counters the wrong way round": {stored{`{"kind":"counters","link":"l","topic":"t","first":7,"worker":"w"}`, `{"version":1,"end":7}`}, 1},
+		"counters beyond the limit":    {stored{`{"kind":"counters","link":"l","topic":"t","worker":"w"}`, `{"version":1,"end":268435457}`}, 1},
+		"counters of nobody":           {stored{`{"kind":"counters","link":"l","topic":"t"}`, `{"version":1,"end":7}`}, 1},
+		"pad the wrong way round":      {stored{`{"kind":"pad","link":"l","topic":"t"}`, `{"version":1,"from":8,"goal":7,"reason":"padded"}`}, 1},
+		"pad for no reason":            {stored{`{"kind":"pad","link":"l","topic":"t"}`, `{"version":1,"goal":7,"reason":"marker"}`}, 1},
 		"epoch before the log":         {stored{`{"kind":"epoch","link":"l","topic":"t"}`, `{"version":1,"first":-4}`}, 1},
 	}
 	for name, c := range cases {
@@ -199,15 +223,18 @@ func TestUnknownAndMalformedRecords(t *testing.T) {
 }
 
 func TestNamesThatAreNotUTF8AreRefused(t *testing.T) {
-	if _, err := (Key{Kind: KindTopic, Link: "l", Topic: "a\xff"}).encode(); err == nil {
-		t.Error("two such names could become one key")
+	for _, k := range []Key{{Kind: KindTopic, Link: "l", Topic: "a\xff"}, {Kind: KindCounters, Link: "l", Worker: "a\xff"}} {
+		if _, err := k.encode(); err == nil {
+			t.Error("two such names could become one key")
+		}
 	}
 }
 
 func TestEveryNameIsAKey(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := Key{Kind: KindTopic, Link: rapid.String().Draw(t, "link"), Topic: rapid.String().Draw(t, "topic"),
-			Partition: rapid.Int32().Draw(t, "partition"), Epoch: rapid.Int32().Draw(t, "epoch")}
+			Partition: rapid.Int32().Draw(t, "partition"), Epoch: rapid.Int32().Draw(t, "epoch"),
+			First: rapid.Int32().Draw(t, "first"), Worker: rapid.String().Draw(t, "worker")}
 		b, err := k.encode()
 		if err != nil {
 			t.Fatal(err)
@@ -268,8 +295,10 @@ func FuzzApply(f *testing.F) {
 		for _, r := range v.Topics("east-west") {
 			v.TopicOwner(r.TargetTopic)
 			v.Epochs(r.Link, r.SourceTopic, 3)
+			v.Pad(r.Link, r.SourceTopic, 3)
+			v.CounterEnd(r.Link, r.SourceTopic, r.SourceID, 3)
 		}
-		if v.Problems().Malformed > 0 && len(v.Topics("east-west")) != 2 {
+		if v.Problems().Malformed > 0 && len(v.Topics("east-west")) != 3 {
 			t.Fatal("a malformed record changed something")
 		}
 	})

@@ -52,8 +52,14 @@ type Store struct {
 	mu     sync.Mutex // guards all below; never held over a request
 	view   *View
 	next   int64         // the follower has read everything below
+	end    int64         // the log's end (exclusive) when the follower last read
 	moved  chan struct{} // closed and replaced when next moves
 	failed error         // ErrLost or ErrNewer: final
+	// reserving has a channel, closed at its end, for each partition that a
+	// ReserveCounters is at work on; given is the end of the highest block that
+	// one returned.
+	reserving map[lineKey]chan struct{}
+	given     map[lineKey]int32
 }
 
 // Open makes the topic if it is missing, reads it to its end and returns. It
@@ -61,7 +67,8 @@ type Store struct {
 // missing right to write too; then trying again later is right. Close must be called on what it returns.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{cl: o.Client, log: o.Logger, failedCh: make(chan struct{}),
-		view: newView(), moved: make(chan struct{})}
+		view: newView(), moved: make(chan struct{}),
+		reserving: make(map[lineKey]chan struct{}), given: make(map[lineKey]int32)}
 	s.tail = &tail{cl: o.Client, leaders: leaders.New(o.Client)}
 	// A client that saw an earlier topic of this name would refuse this one.
 	s.cl.PurgeTopicsFromProducing(TopicName)
@@ -150,7 +157,7 @@ func (s *Store) step(ctx context.Context) error {
 	if err := s.take(got.records); err != nil {
 		return err
 	}
-	s.advance()
+	s.advance(got.end)
 	return nil
 }
 
@@ -169,7 +176,7 @@ func (s *Store) reread(ctx context.Context) error {
 	s.mu.Lock()
 	s.view = fresh
 	s.mu.Unlock()
-	s.advance()
+	s.advance(s.tail.next)
 	return nil
 }
 
@@ -179,9 +186,10 @@ func (s *Store) take(records []*kgo.Record) error {
 	return s.view.take(records)
 }
 
-func (s *Store) advance() {
+func (s *Store) advance(end int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.end = end
 	if s.next == s.tail.next {
 		return
 	}
@@ -223,6 +231,19 @@ func (s *Store) waitFor(ctx context.Context, offset int64) error {
 			return classify("read back from "+TopicName, "", ctx.Err())
 		}
 	}
+}
+
+// catchUp returns when the follower has read past offset, and all that was in
+// the log when it did: whatever the cleaner took away before the follower came
+// to it, what superseded it has been read (C6).
+func (s *Store) catchUp(ctx context.Context, offset int64) error {
+	if err := s.waitFor(ctx, offset); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	end := s.end
+	s.mu.Unlock()
+	return s.waitFor(ctx, end-1)
 }
 
 type written struct {

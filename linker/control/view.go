@@ -19,10 +19,13 @@ type View struct {
 	linkStates map[string]LinkStateRecord
 	workers    map[string]WorkerRecord
 	topics     map[topicKey]claim
-	epochs     map[epochKey]map[int32]int64
+	epochs     map[lineKey]map[int32]int64
 	states     map[topicKey]map[int]stateValue
 	// claims lists, per target topic, who named it.
 	claims map[string]map[topicKey]struct{}
+	// counters holds, per partition, the blocks that are on record still.
+	counters map[lineKey]map[blockKey]block
+	pads     map[lineKey]PadRecord
 	// applied holds the offset of the record that each key's value came from.
 	applied map[string]int64
 
@@ -32,7 +35,8 @@ type View struct {
 
 type topicKey struct{ link, topic string }
 
-type epochKey struct {
+// lineKey is one partition of one incarnation of a source topic.
+type lineKey struct {
 	topicKey
 	id        feed.TopicID
 	partition int32
@@ -54,9 +58,10 @@ type Problems struct {
 
 func newView() *View {
 	return &View{links: make(map[string]LinkRecord), linkStates: make(map[string]LinkStateRecord),
-		topics: make(map[topicKey]claim), epochs: make(map[epochKey]map[int32]int64),
+		topics: make(map[topicKey]claim), epochs: make(map[lineKey]map[int32]int64),
 		states: make(map[topicKey]map[int]stateValue), claims: make(map[string]map[topicKey]struct{}),
-		workers: make(map[string]WorkerRecord), applied: make(map[string]int64)}
+		workers: make(map[string]WorkerRecord), applied: make(map[string]int64),
+		counters: make(map[lineKey]map[blockKey]block), pads: make(map[lineKey]PadRecord)}
 }
 
 // apply folds one record in. It may be called out of log order for different
@@ -114,6 +119,10 @@ func (v *View) fold(offset int64, key, value []byte) error {
 		v.remove(k)
 		return nil
 	}
+	return v.set(k, val, offset)
+}
+
+func (v *View) set(k Key, val any, offset int64) error {
 	tk := topicKey{k.Link, k.Topic}
 	switch r := val.(type) {
 	case LinkRecord:
@@ -129,7 +138,7 @@ func (v *View) fold(offset int64, key, value []byte) error {
 	case WorkerRecord:
 		v.workers[k.Link] = r
 	case EpochRecord:
-		ek := epochKey{tk, r.SourceID, r.Partition}
+		ek := lineKey{tk, r.SourceID, r.Partition}
 		if v.epochs[ek] == nil {
 			v.epochs[ek] = make(map[int32]int64)
 		}
@@ -139,6 +148,11 @@ func (v *View) fold(offset int64, key, value []byte) error {
 			v.states[tk] = make(map[int]stateValue)
 		}
 		v.states[tk][k.Part] = r
+	case block:
+		r.offset = offset
+		v.reserve(r)
+	case PadRecord:
+		v.pads[r.line()] = r
 	}
 	return nil
 }
@@ -180,10 +194,18 @@ func (v *View) remove(k Key) {
 		}
 	case KindEpoch:
 		if id, err := decodeID(k.SourceID); err == nil {
-			delete(v.epochs[epochKey{tk, id, k.Partition}], k.Epoch)
+			delete(v.epochs[lineKey{tk, id, k.Partition}], k.Epoch)
 		}
 	case KindState:
 		delete(v.states[tk], k.Part)
+	case KindCounters:
+		if id, err := decodeID(k.SourceID); err == nil {
+			delete(v.counters[lineKey{tk, id, k.Partition}], blockKey{k.Worker, k.First})
+		}
+	case KindPad:
+		if id, err := decodeID(k.SourceID); err == nil {
+			delete(v.pads, lineKey{tk, id, k.Partition})
+		}
 	}
 }
 
@@ -245,7 +267,7 @@ func (v *View) Epochs(link, sourceTopic string, partition int32) []Epoch {
 	if !ok {
 		return nil
 	}
-	m := v.epochs[epochKey{tk, c.SourceID, partition}]
+	m := v.epochs[lineKey{tk, c.SourceID, partition}]
 	out := make([]Epoch, 0, len(m))
 	for e, first := range m {
 		out = append(out, Epoch{Epoch: e, First: first})
@@ -278,6 +300,6 @@ func (v *View) LastRecordAt() time.Time { return v.lastAt }
 func (v *View) Problems() Problems { return v.problems }
 
 func (v *View) epoch(r EpochRecord) (int64, bool) {
-	first, ok := v.epochs[epochKey{topicKey{r.Link, r.Topic}, r.SourceID, r.Partition}][r.Epoch.Epoch]
+	first, ok := v.epochs[lineKey{topicKey{r.Link, r.Topic}, r.SourceID, r.Partition}][r.Epoch.Epoch]
 	return first, ok
 }

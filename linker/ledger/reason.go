@@ -35,6 +35,19 @@ const (
 // reason; the rest is its counter.
 const ReasonBits = 3
 
+// CounterLimit is the first number that no marker's counter reaches: brokers
+// keep the coordinator epoch as an int32 that must not be negative.
+const CounterLimit = 1 << (31 - ReasonBits)
+
+// CoordinatorEpoch is what a filler marker carries: the counter, in
+// [0, CounterLimit), above the reason, which must be InMarker (L1).
+func CoordinatorEpoch(counter int32, r Reason) int32 { return counter<<ReasonBits | int32(r) }
+
+// SplitEpoch is the inverse of CoordinatorEpoch.
+func SplitEpoch(epoch int32) (counter int32, r Reason) {
+	return epoch >> ReasonBits, Reason(epoch & (1<<ReasonBits - 1))
+}
+
 var names = map[Reason]string{None: "none", Marker: "marker", Aborted: "aborted", Compacted: "compacted",
 	Retention: "retention", Padded: "padded", Recoded: "recoded", Split: "split"}
 
