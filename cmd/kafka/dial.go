@@ -14,8 +14,9 @@ type DialFunc func(ctx context.Context, network, address string) (net.Conn, erro
 
 // dialer opens connections with what the files hold at that moment (K1).
 type dialer struct {
-	tls  config.TLS
-	dial DialFunc
+	tls   config.TLS
+	dial  DialFunc
+	reset bool // connections are for markers (K6)
 }
 
 // HandshakeError is a failed TLS handshake on a connection that was opened.
@@ -33,13 +34,22 @@ func (d dialer) Dial(ctx context.Context, network, address string) (net.Conn, er
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	conn, err := d.open(ctx, network, address)
-	if err != nil || !d.tls.Enabled {
-		return conn, err
+	if err == nil && d.reset {
+		err = resetAtEnd(conn)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !d.tls.Enabled {
+		return conn, nil
 	}
 	cfg, err := clientTLS(d.tls, address)
 	if err == nil {
 		secure := tls.Client(conn, cfg)
 		if err = secure.HandshakeContext(ctx); err == nil {
+			if d.reset {
+				return abrupt{secure, conn}, nil
+			}
 			return secure, nil
 		}
 		err = &HandshakeError{Err: err}

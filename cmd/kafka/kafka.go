@@ -46,6 +46,9 @@ type Target struct {
 	Admin *kgo.Client
 	// Control is for the control topic alone; it may produce and consume.
 	Control *kgo.Client
+	// Markers and MarkerBulks are for WriteTxnMarkers alone (K6).
+	Markers     *kgo.Client
+	MarkerBulks *kgo.Client
 
 	maker maker
 }
@@ -68,7 +71,8 @@ func OpenSource(o Options) (*Source, error) {
 func OpenTarget(o Options) (*Target, error) {
 	m := newMaker(o, o.Link.Target)
 	t := &Target{maker: m}
-	err := m.makeAll(map[role]**kgo.Client{roleSlow: &t.Slow, roleTargetAdmin: &t.Admin, roleControl: &t.Control})
+	err := m.makeAll(map[role]**kgo.Client{roleSlow: &t.Slow, roleTargetAdmin: &t.Admin, roleControl: &t.Control,
+		roleMarkers: &t.Markers, roleMarkerBulks: &t.MarkerBulks})
 	for range o.Link.Limits.ConnectionsPerBroker {
 		if err != nil {
 			break
@@ -89,7 +93,9 @@ func OpenTarget(o Options) (*Target, error) {
 func (s *Source) Close() { closeAll(s.Fetch, s.Short, s.Admin) }
 
 // Close closes the clients and their connections.
-func (t *Target) Close() { closeAll(append(t.Lanes, t.Slow, t.Admin, t.Control)...) }
+func (t *Target) Close() {
+	closeAll(append(t.Lanes, t.Slow, t.Admin, t.Control, t.Markers, t.MarkerBulks)...)
+}
 
 func closeAll(clients ...*kgo.Client) {
 	for _, cl := range clients {
@@ -130,7 +136,7 @@ func (m maker) make(r role, extra ...kgo.Opt) (*kgo.Client, error) {
 		kgo.SeedBrokers(m.cluster.Brokers...),
 		kgo.ClientID(fmt.Sprintf("%s-%s", m.options.Link.Name, r)),
 		kgo.SoftwareNameAndVersion("klink", version),
-		kgo.Dialer(m.dialer.Dial),
+		kgo.Dialer(r.dialer(m.dialer).Dial),
 		kgo.RequestTimeoutOverhead(requestOverhead),
 		kgo.ConnIdleTimeout(connIdle),
 		kgo.DisableClientMetrics(),

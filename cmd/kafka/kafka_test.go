@@ -311,7 +311,7 @@ func TestClientsByRole(t *testing.T) {
 	if len(target.Lanes) != 3 {
 		t.Errorf("%d lanes", len(target.Lanes))
 	}
-	for i, cl := range append(target.Lanes, target.Slow, target.Admin, target.Control) {
+	for i, cl := range append(target.Lanes, target.Slow, target.Admin, target.Control, target.Markers, target.MarkerBulks) {
 		req := kmsg.NewPtrMetadataRequest()
 		req.AllowAutoTopicCreation = false
 		if _, err := cl.Request(t.Context(), req); err != nil {

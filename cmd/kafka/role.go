@@ -20,6 +20,8 @@ const (
 	roleSlow        role = "produce-slow"
 	roleTargetAdmin role = "target-admin"
 	roleControl     role = "control"
+	roleMarkers     role = "markers"
+	roleMarkerBulks role = "markers-bulk"
 	rolePing        role = "ping"
 )
 
@@ -63,4 +65,10 @@ func (r role) options(fetchMemory config.Bytes) []kgo.Opt {
 	default:
 		return []kgo.Opt{kgo.BrokerMaxReadBytes(maxAnswerBytes)}
 	}
+}
+
+// dialer returns what the role's connections are opened with.
+func (r role) dialer(d dialer) dialer {
+	d.reset = r == roleMarkers || r == roleMarkerBulks
+	return d
 }
