@@ -3,8 +3,9 @@
 // imports nothing of klink, does no I/O, starts no goroutine and reads no clock.
 //
 // The layout is that of KIP-98 (magic 2). Message sets of magic 0 and 1
-// (KIP-31, KIP-32) are recognised and their offsets can be told; their records
-// are not decoded.
+// (KIP-31, KIP-32) are read as well: Split, Records, Recode and OldFormatRange
+// take them, compressed or not. Everything written is of magic 2. A "batch" is of
+// magic 2 in these comments, an "entry" of any.
 //
 // All functions are safe for concurrent use on different bytes. Decoders,
 // encoders and scratch buffers are pooled inside.

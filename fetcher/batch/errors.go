@@ -12,6 +12,7 @@ var (
 	// ErrCRC: the payload is not the one the checksum was made for.
 	ErrCRC = errors.New("batch checksum mismatch")
 	// ErrOldFormat: a message set of magic 0 or 1 where a v2 batch is needed.
+	// Records and Recode take both.
 	ErrOldFormat = errors.New("message set of magic 0 or 1")
 	// ErrCodec: a compression codec this package does not know.
 	ErrCodec = errors.New("unknown compression codec")

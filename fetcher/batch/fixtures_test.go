@@ -73,18 +73,26 @@ func loadFixtures(t *testing.T) []fixture {
 			}
 			f.headers = append(f.headers, h)
 		}
-		lines, err := os.ReadFile(strings.TrimSuffix(file, ".bin") + ".jsonl")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for s := bufio.NewScanner(bytes.NewReader(lines)); s.Scan(); {
-			var r seen
-			if err := json.Unmarshal(s.Bytes(), &r); err != nil {
-				t.Fatal(err)
-			}
-			f.seen = append(f.seen, r)
-		}
+		f.seen = readSeen(t, strings.TrimSuffix(file, ".bin")+".jsonl")
 		all = append(all, f)
+	}
+	return all
+}
+
+// readSeen reads what a fixture's reader wrote down.
+func readSeen(tb testing.TB, file string) []seen {
+	tb.Helper()
+	lines, err := os.ReadFile(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var all []seen
+	for s := bufio.NewScanner(bytes.NewReader(lines)); s.Scan(); {
+		var r seen
+		if err := json.Unmarshal(s.Bytes(), &r); err != nil {
+			tb.Fatal(err)
+		}
+		all = append(all, r)
 	}
 	return all
 }

@@ -63,7 +63,7 @@ func frame(b []byte) []byte {
 //   - every v2 entry's header parses or is refused, without a panic.
 func FuzzSplit(f *testing.F) {
 	seedLogs(f, func(log []byte) { f.Add(log); f.Add(log[:len(log)-1]) })
-	f.Add(oldMessage(0, 7, nil, []byte("value"), CodecNone))
+	f.Add(oldBytes(0, 7, nil, []byte("value"), CodecNone))
 	f.Fuzz(func(t *testing.T, log []byte) {
 		whole, rest, err := Split(log)
 		joined := append(bytes.Join(whole, nil), rest...)
@@ -274,21 +274,81 @@ func FuzzDecompress(f *testing.F) {
 }
 
 // OldFormatRange: an error, or 0 <= base <= last and last is the entry's own offset.
-func FuzzOldFormatRange(f *testing.F) {
-	for _, codec := range []Codec{CodecNone, CodecGzip, CodecSnappy, CodecLZ4} {
+// Records and Recode of an entry of magic 0 or 1:
+//   - records rise strictly from base to last, the bytes stay below the limit (B2);
+//   - an error is one of those declared and comes last;
+//   - where they succeed and the oracle does, all have the same records (B5);
+//   - what one refuses the other does (B4).
+func FuzzOldFormat(f *testing.F) {
+	for _, codec := range oldCodecs {
 		f.Add(oldWrapper(f, 0, 100, 3, codec))
 		f.Add(oldWrapper(f, 1, 100, 3, codec))
 	}
-	f.Fuzz(func(t *testing.T, entry []byte) {
-		entry = bytes.Clone(entry)
-		if len(entry) > oldAttributesAt {
-			resealOld(entry)
+	files, err := filepath.Glob("testdata/fixtures/old/*.bin")
+	if err != nil || len(files) == 0 {
+		f.Fatal(len(files), err)
+	}
+	for _, file := range files {
+		log, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
 		}
-		base, last, err := OldFormatRange(entry)
-		if err == nil && (base < 0 || base > last || last != int64(binary.BigEndian.Uint64(entry))) {
+		entries, _, _ := Split(log)
+		f.Add(entries[0])
+	}
+	f.Fuzz(func(t *testing.T, entry []byte) {
+		entry = frameOld(entry)
+		base, last, rangeErr := OldFormatRange(entry)
+		if rangeErr == nil && (base < 0 || base > last || last != int64(binary.BigEndian.Uint64(entry))) {
 			t.Fatalf("%d to %d", base, last)
 		}
+		lim := Limits{MaxUncompressedBytes: fuzzLimit}
+		next, size := base, 0
+		var got []Record
+		var failed error
+		for r, err := range Records(entry, lim) {
+			if failed != nil {
+				t.Fatal("went on after an error")
+			}
+			if failed = err; err != nil {
+				known := errors.Is(err, ErrMalformed) || errors.Is(err, ErrCRC) || errors.Is(err, ErrLimit) || errors.Is(err, ErrCodec)
+				if !known {
+					t.Fatal(err)
+				}
+				continue
+			}
+			if r.Offset < next || r.Offset > last || r.Headers != nil {
+				t.Fatalf("offset %d where %d is due, up to %d", r.Offset, next, last)
+			}
+			next, size, got = r.Offset+1, size+len(r.Key)+len(r.Value), append(got, r.Clone())
+		}
+		if size > max(fuzzLimit, len(entry)) || failed == nil && (rangeErr != nil || got[0].Offset != base || next != last+1) {
+			t.Fatalf("%d records, %d bytes, up to %d of %d to %d, %v", len(got), size, next-1, base, last, rangeErr)
+		}
+		pieces, err := Recode(entry, RecodeOptions{Codec: CodecLZ4, Limits: lim, MaxBytes: 1 << 30})
+		if (err == nil) != (failed == nil) {
+			t.Fatalf("Records: %v, Recode: %v", failed, err)
+		}
+		if failed == nil {
+			wantRecords(t, recordsOf(t, pieces), got)
+			if want, err := oracleOldDecode(entry); err == nil {
+				wantRecords(t, got, want)
+			}
+		}
 	})
+}
+
+// frameOld gives an entry the fields that let it reach the decoders.
+func frameOld(entry []byte) []byte {
+	entry = bytes.Clone(entry)
+	for len(entry) < entryOverhead+oldMinBytes {
+		entry = append(entry, 0)
+	}
+	entry[0] &= 0x7f
+	entry[magicAt] &= 1
+	binary.BigEndian.PutUint32(entry[lengthAt:], uint32(len(entry)-entryOverhead))
+	resealOld(entry)
+	return entry
 }
 
 // ParseMarker:

@@ -32,9 +32,7 @@ const (
 	// entryOverhead is what Length does not count: base offset and Length itself.
 	entryOverhead = 12
 	minV2Length   = HeaderLen - entryOverhead
-	// minOldEntryLength is a message of magic 0 with null key and null value.
-	minOldEntryLength = 14
-	currentMagic      = int8(2)
+	currentMagic  = int8(2)
 )
 
 // Attribute bits of a v2 batch (KIP-98, KIP-32; delete horizon: KIP-534).

@@ -107,7 +107,7 @@ func TestParseMarkerRefuses(t *testing.T) {
 		"short value":       {controlBatch(t, markerShape, commit, value[:5]), ErrMalformed},
 		"key version -1":    {controlBatch(t, markerShape, controlKey(-1, 1), value), ErrMalformed},
 		"value version -1":  {controlBatch(t, markerShape, commit, controlValue(-1, 6)), ErrMalformed},
-		"old format":        {oldMessage(1, 5, nil, []byte("v"), CodecNone), ErrOldFormat},
+		"old format":        {oldBytes(1, 5, nil, []byte("v"), CodecNone), ErrOldFormat},
 		"nothing":           {nil, ErrMalformed},
 		"cut":               {controlBatch(t, markerShape, commit, value)[:70], ErrMalformed},
 		"unsound record":    {unsoundControl(), ErrMalformed},

@@ -10,7 +10,7 @@ import (
 )
 
 // oldMessage returns a message-set entry of magic 0 or 1.
-func oldMessage(magic byte, offset int64, key, value []byte, codec Codec) []byte {
+func oldBytes(magic byte, offset int64, key, value []byte, codec Codec) []byte {
 	be := binary.BigEndian
 	b := be.AppendUint64(nil, uint64(offset))
 	b = append(b, 0, 0, 0, 0, 0, 0, 0, 0, magic, byte(codec))
@@ -37,7 +37,7 @@ func resealOld(b []byte) { binary.BigEndian.PutUint32(b[12:], crc32.ChecksumIEEE
 func oldWrapper(tb rapid.TB, magic byte, base int64, n int, codec Codec) []byte {
 	tb.Helper()
 	if codec == CodecNone {
-		return oldMessage(magic, base, []byte("key"), []byte("value"), codec)
+		return oldBytes(magic, base, []byte("key"), []byte("value"), codec)
 	}
 	var set []byte
 	for i := range int64(n) {
@@ -45,9 +45,9 @@ func oldWrapper(tb rapid.TB, magic byte, base int64, n int, codec Codec) []byte 
 		if magic == 0 {
 			inner += base
 		}
-		set = append(set, oldMessage(magic, inner, nil, []byte("inner value"), CodecNone)...)
+		set = append(set, oldBytes(magic, inner, nil, []byte("inner value"), CodecNone)...)
 	}
-	return oldMessage(magic, base+int64(n)-1, nil, kgoCompress(tb, codec, set), codec)
+	return oldBytes(magic, base+int64(n)-1, nil, kgoCompress(tb, codec, set), codec)
 }
 
 func TestOldFormatRange(t *testing.T) {
@@ -75,8 +75,8 @@ func TestOldFormatRange(t *testing.T) {
 
 // A cleaner keeps the relative offsets of the messages that survive.
 func TestOldFormatRangeOfCompactedWrapper(t *testing.T) {
-	set := append(oldMessage(1, 2, []byte("a"), nil, CodecNone), oldMessage(1, 7, []byte("b"), nil, CodecNone)...)
-	entry := oldMessage(1, 107, nil, kgoCompress(t, CodecGzip, set), CodecGzip)
+	set := append(oldBytes(1, 2, []byte("a"), nil, CodecNone), oldBytes(1, 7, []byte("b"), nil, CodecNone)...)
+	entry := oldBytes(1, 107, nil, kgoCompress(t, CodecGzip, set), CodecGzip)
 	if base, last, err := OldFormatRange(entry); err != nil || base != 102 || last != 107 {
 		t.Fatalf("%d to %d, %v", base, last, err)
 	}
@@ -84,10 +84,10 @@ func TestOldFormatRangeOfCompactedWrapper(t *testing.T) {
 
 // Java's producers of magic 0 wrote a wrong checksum in the head of LZ4 frames (KAFKA-3160).
 func TestOldFormatRangeOfWrongLZ4HeaderChecksum(t *testing.T) {
-	set := oldMessage(0, 41, nil, []byte("value"), CodecNone)
+	set := oldBytes(0, 41, nil, []byte("value"), CodecNone)
 	framed := kgoCompress(t, CodecLZ4, set)
 	framed[6] ^= 0xff
-	if base, last, err := OldFormatRange(oldMessage(0, 41, nil, framed, CodecLZ4)); err != nil || base != 41 || last != 41 {
+	if base, last, err := OldFormatRange(oldBytes(0, 41, nil, framed, CodecLZ4)); err != nil || base != 41 || last != 41 {
 		t.Fatalf("%d to %d, %v", base, last, err)
 	}
 }
@@ -96,8 +96,8 @@ func TestOldFormatRangeRefuses(t *testing.T) {
 	good := oldWrapper(t, 1, 100, 5, CodecGzip)
 	flipped := append([]byte(nil), good...)
 	flipped[len(flipped)-3] ^= 1
-	set := append(oldMessage(1, 4, nil, nil, CodecNone), oldMessage(1, 4, nil, nil, CodecNone)...)
-	below := oldMessage(1, 3, nil, kgoCompress(t, CodecGzip, append(oldMessage(1, 0, nil, nil, CodecNone), oldMessage(1, 9, nil, nil, CodecNone)...)), CodecGzip)
+	set := append(oldBytes(1, 4, nil, nil, CodecNone), oldBytes(1, 4, nil, nil, CodecNone)...)
+	below := oldBytes(1, 3, nil, kgoCompress(t, CodecGzip, append(oldBytes(1, 0, nil, nil, CodecNone), oldBytes(1, 9, nil, nil, CodecNone)...)), CodecGzip)
 	for name, tc := range map[string]struct {
 		entry []byte
 		want  error
@@ -106,15 +106,15 @@ func TestOldFormatRangeRefuses(t *testing.T) {
 		"cut":              {good[:len(good)-1], ErrMalformed},
 		"short":            {good[:10], ErrMalformed},
 		"v2":               {oracleEncode(t, jsonRecords(0, 1, 1), batchShape{}), ErrMalformed},
-		"negative offset":  {oldMessage(1, -5, nil, nil, CodecNone), ErrMalformed},
-		"not rising":       {oldMessage(1, 5, nil, kgoCompress(t, CodecGzip, set), CodecGzip), ErrMalformed},
+		"negative offset":  {oldBytes(1, -5, nil, nil, CodecNone), ErrMalformed},
+		"not rising":       {oldBytes(1, 5, nil, kgoCompress(t, CodecGzip, set), CodecGzip), ErrMalformed},
 		"begins below 0":   {below, ErrMalformed},
-		"empty set":        {oldMessage(1, 5, nil, kgoCompress(t, CodecGzip, nil), CodecGzip), ErrMalformed},
-		"cut inner":        {oldMessage(1, 5, nil, kgoCompress(t, CodecGzip, set[:40]), CodecGzip), ErrMalformed},
-		"null value":       {oldMessage(1, 5, nil, nil, CodecGzip), ErrMalformed},
-		"unknown codec":    {oldMessage(1, 5, nil, []byte("x"), 6), ErrCodec},
-		"bomb":             {oldMessage(1, 5, nil, kgoCompress(t, CodecGzip, make([]byte, DefaultMaxUncompressedBytes+1)), CodecGzip), ErrLimit},
-		"not a compressed": {oldMessage(1, 5, nil, []byte("no gzip"), CodecGzip), ErrMalformed},
+		"empty set":        {oldBytes(1, 5, nil, kgoCompress(t, CodecGzip, nil), CodecGzip), ErrMalformed},
+		"cut inner":        {oldBytes(1, 5, nil, kgoCompress(t, CodecGzip, set[:40]), CodecGzip), ErrMalformed},
+		"null value":       {oldBytes(1, 5, nil, nil, CodecGzip), ErrMalformed},
+		"unknown codec":    {oldBytes(1, 5, nil, []byte("x"), 6), ErrCodec},
+		"bomb":             {oldBytes(1, 5, nil, kgoCompress(t, CodecGzip, make([]byte, DefaultMaxUncompressedBytes+1)), CodecGzip), ErrLimit},
+		"not a compressed": {oldBytes(1, 5, nil, []byte("no gzip"), CodecGzip), ErrMalformed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if base, last, err := OldFormatRange(tc.entry); !errors.Is(err, tc.want) {

@@ -1,6 +1,9 @@
 package batch
 
-import "iter"
+import (
+	"iter"
+	"math"
+)
 
 // packer distributes records over batches that hold a size limit: each batch
 // holds neighbouring offsets only.
@@ -42,9 +45,13 @@ func (p *packer) take(r packed) {
 	}
 }
 
-// load takes the records of the v2 data batch b, all of them or, with an error,
-// none that may be used.
+// load takes the records of a data entry of any magic: all of them or, with an
+// error, none that may be used.
 func (p *packer) load(b []byte) error {
+	if isOld(b) {
+		// What is uncompressed was bounded by then, and is no larger encoded anew.
+		return p.gather(oldRecords(b, p.opt.Limits), math.MaxInt)
+	}
 	h, err := openBatch(b)
 	if err != nil {
 		return err

@@ -40,16 +40,16 @@ type Recoded struct {
 	Bytes []byte
 }
 
-// Recode encodes the records of the whole v2 data batch b again (B5, B6): with
-// their timestamps as consumers see them (a LogAppendTime batch becomes a
-// CreateTime one), without delete horizon, and in as many batches as MaxBytes
-// asks for. Without records at or above opt.From it returns none.
+// Recode encodes the records of the whole data entry b again (B5, B6), which may
+// be of any magic: with their timestamps as consumers see them (a LogAppendTime
+// batch becomes a CreateTime one), without delete horizon, and in as many batches
+// as MaxBytes asks for. Without records at or above opt.From it returns none.
 //
 // Every batch made holds neighbouring offsets only, in the order of the source:
 // where compaction left a hole one batch ends, and the next begins beyond it.
 // So the batches need not cover all that b stands for: what lies between opt.From
 // and the first Base, between one's Base+Count and the next one's Base, and
-// between the last one's and Header.NextOffset is missing on the source.
+// between the last one's and the end of b is missing on the source.
 //
 // A record that does not fit a batch of its own gives a *RecordTooLargeError.
 func Recode(b []byte, opt RecodeOptions) ([]Recoded, error) {

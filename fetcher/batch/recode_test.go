@@ -125,7 +125,6 @@ func TestRecodeRefuses(t *testing.T) {
 	}{
 		"control":       {oracleEncode(t, records, batchShape{attributes: controlBit}), RecodeOptions{}, ErrControl},
 		"unknown codec": {oracleEncode(t, records, batchShape{}), RecodeOptions{Codec: 5}, ErrCodec},
-		"old format":    {oldWrapper(t, 0, 10, 2, CodecGzip), RecodeOptions{}, ErrOldFormat},
 	} {
 		if pieces, err := Recode(tc.b, tc.opt); !errors.Is(err, tc.want) || pieces != nil {
 			t.Errorf("%s: %d pieces, %v", name, len(pieces), err)

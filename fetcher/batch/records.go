@@ -23,12 +23,13 @@ func (l Limits) maxUncompressed() int {
 	return l.MaxUncompressedBytes
 }
 
-// Records iterates over the records of the whole v2 batch b, in offset order.
-// Holes are skipped. The records of control batches are given too: look at
-// Header.IsControl first.
+// Records iterates over the records of the whole entry b of any magic, in offset
+// order. Holes are skipped. The records of control batches are given too: look
+// at Header.IsControl first.
 //
 // The header and the CRC are checked before anything is decoded (B4), and the
-// batch is held to B9 while it is walked. An error comes as the last pair, with
+// batch is held to B9 while it is walked. The messages inside a compressed entry
+// of magic 0 or 1 have a CRC each, which is checked before the message is given. An error comes as the last pair, with
 // an empty Record; the records before it are then not to be used for anything
 // that cannot be undone.
 //
@@ -36,6 +37,9 @@ func (l Limits) maxUncompressed() int {
 // buffer and are valid until the loop ends; the slice Headers is used again for
 // the next record. Use Record.Clone to keep one.
 func Records(b []byte, lim Limits) iter.Seq2[Record, error] {
+	if isOld(b) {
+		return oldRecords(b, lim)
+	}
 	return func(yield func(Record, error) bool) {
 		h, err := openBatch(b)
 		if err != nil {

@@ -150,9 +150,6 @@ func TestRecordsOfUnknownFormats(t *testing.T) {
 	if _, err := collect(Records(b, Limits{})); !errors.Is(err, ErrCodec) {
 		t.Error(err)
 	}
-	if _, err := collect(Records(oldWrapper(t, 1, 0, 2, CodecGzip), Limits{})); !errors.Is(err, ErrOldFormat) {
-		t.Error(err)
-	}
 	if _, err := collect(Records(nil, Limits{})); !errors.Is(err, ErrMalformed) {
 		t.Error(err)
 	}

@@ -11,6 +11,22 @@ func Magic(entry []byte) int8 {
 	return int8(entry[magicAt])
 }
 
+// CodecOf returns how the records of a whole entry of any magic are compressed;
+// CodecNone where the bytes are too few to tell.
+func CodecOf(entry []byte) Codec {
+	at := oldAttributesAt
+	if !isOld(entry) {
+		at = attributesAt + 1
+	}
+	if len(entry) <= at {
+		return CodecNone
+	}
+	return Codec(entry[at] & codecMask)
+}
+
+// oldAttributesAt is where the attributes of a message of magic 0 or 1 are.
+const oldAttributesAt = 17
+
 // Split cuts the records field of a Fetch answer into whole entries: v2 batches
 // and message-set entries of magic 0 and 1, in log order. They share memory
 // with records, and their capacity ends with them.
@@ -29,7 +45,7 @@ func Split(records []byte) (whole [][]byte, rest []byte, err error) {
 		switch {
 		case magic < 0 || magic > currentMagic:
 			return whole, records, malformed("magic %d", magic)
-		case magic == currentMagic && length < minV2Length, length < minOldEntryLength:
+		case magic == currentMagic && length < minV2Length, length < oldMinBytes:
 			return whole, records, malformed("length %d of an entry of magic %d", length, magic)
 		}
 		size := length + entryOverhead
