@@ -1,0 +1,8 @@
+package workers
+
+// Keys of log attributes.
+const (
+	keyCount = "count"
+	keyErr   = "err"
+	keyGroup = "group"
+)

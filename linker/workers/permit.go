@@ -1,0 +1,40 @@
+package workers
+
+import (
+	"context"
+	"time"
+)
+
+// Permit is the right to one write to a partition.
+type Permit struct {
+	m     *Members
+	h     *holding
+	until time.Time
+	left  bool // guarded by m.mu
+}
+
+// Until is when the write must be over: no deadline may lie beyond it.
+func (p *Permit) Until() time.Time { return p.until }
+
+// Leave ends the write: its answer is there, or nobody will carry it out any
+// more. Further calls do nothing.
+func (p *Permit) Leave() {
+	p.m.mu.Lock()
+	defer p.m.mu.Unlock()
+	if !p.left {
+		p.left = true
+		p.h.leave()
+	}
+}
+
+// wait returns once no write of a dropped partition is under way, or none can be
+// any more by what was promised, or life is over. drop has set idle.
+func (h *holding) wait(life context.Context) {
+	t := time.NewTimer(time.Until(h.latest))
+	defer t.Stop()
+	select {
+	case <-h.idle:
+	case <-t.C:
+	case <-life.Done():
+	}
+}
