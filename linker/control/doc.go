@@ -3,7 +3,8 @@
 // there with the source gone and with klink's own machine gone: which link
 // mirrors which topic, under which ids, the lineage of the source's leader
 // epochs, which marker counters were given out, which partitions are being
-// padded, which process of a link started last, and the last reported states.
+// padded, what in them is not a copy, which process of a link started last, and
+// the last reported states.
 //
 // Records are JSON with structured keys, so any topic name is a key. A value
 // carries the version of its kind. Fields may be added without raising it; it

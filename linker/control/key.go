@@ -24,6 +24,7 @@ const (
 	KindWorker    Kind = "worker"
 	KindCounters  Kind = "counters"
 	KindPad       Kind = "pad"
+	KindLedger    Kind = "ledger"
 )
 
 // Key is a record's key: which fields are used depends on the kind. Its JSON
@@ -34,7 +35,7 @@ type Key struct {
 	// Topic is the source topic's name.
 	Topic string `json:"topic,omitempty"`
 	// SourceID is the source topic's id in hexadecimal, for what belongs to one
-	// incarnation of a topic: lineage, counters, pad goals.
+	// incarnation of a topic: lineage, counters, pad goals, ledger.
 	SourceID  string `json:"source_id,omitempty"`
 	Partition int32  `json:"partition,omitempty"`
 	Epoch     int32  `json:"epoch,omitempty"`

@@ -14,7 +14,7 @@ import (
 // versions holds, per kind, the version that this klink writes and the newest
 // that it understands.
 var versions = map[Kind]int{
-	KindLink: 1, KindLinkState: 1, KindTopic: 1, KindEpoch: 1, KindState: 1, KindWorker: 1, KindCounters: 1, KindPad: 1,
+	KindLink: 1, KindLinkState: 1, KindTopic: 1, KindEpoch: 1, KindState: 1, KindWorker: 1, KindCounters: 1, KindPad: 1, KindLedger: 1,
 }
 
 // baseVersion is the newest version of an unknown kind that may be ignored.
@@ -252,6 +252,10 @@ func decodeValue(k Key, b []byte) (any, error) {
 	if e.Version < 1 {
 		return nil, fmt.Errorf("decode value: version %d", e.Version)
 	}
+	return decodeKind(k, b)
+}
+
+func decodeKind(k Key, b []byte) (any, error) {
 	switch k.Kind {
 	case KindLink:
 		v, err := decodeAs[linkValue](b)
@@ -280,6 +284,12 @@ func decodeValue(k Key, b []byte) (any, error) {
 		return v.block(k)
 	case KindPad:
 		v, err := decodeAs[padValue](b)
+		if err != nil {
+			return nil, err
+		}
+		return v.record(k)
+	case KindLedger:
+		v, err := decodeAs[ledgerValue](b)
 		if err != nil {
 			return nil, err
 		}

@@ -77,6 +77,10 @@ var (
 		Reason: ledger.Padded, Stage: "writing"}
 	wantOverrun = PadRecord{Link: "east-west", Topic: "orders", SourceID: seqID(0), TargetID: seqID(16), From: 40, Goal: 50,
 		Reason: ledger.Retention, Stage: "settling", RestorePolicy: "compact", TrimmedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Done: true}
+	wantLedger = LedgerRecord{Link: "east-west", Topic: "orders", SourceID: seqID(0), Partition: 3, TargetID: seqID(16),
+		AsOf: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Index: ledger.Stored{End: 5_000_000_900, Windows: []ledger.StoredWindow{
+			{From: 0, End: 5_000_000_000, Reason: ledger.Padded},
+			{From: 5_000_000_010, End: 5_000_000_500, Counts: map[ledger.Reason]int64{ledger.Marker: 12, ledger.Aborted: 7, ledger.Recoded: 100}}}}}
 	wantBlock  = block{line: lineKey{topicKey{"east-west", "orders"}, seqID(0), 3}, blockKey: blockKey{"host-1-00ff", 65536}, end: 131072}
 	wantOrders = TopicRecord{Link: "east-west", SourceTopic: "orders", SourceID: seqID(0),
 		TargetTopic: "dr.orders", TargetID: seqID(16), Partitions: 12, Generation: 2}
@@ -122,6 +126,7 @@ func TestVersion1StillDecodes(t *testing.T) {
 	check("pad", pad, wantPad)
 	overrun, _ := v.Pad("east-west", "orders", 0)
 	check("overrun", overrun, wantOverrun)
+	check("ledger", v.Ledgers("east-west"), []LedgerRecord{wantLedger})
 }
 
 var wantWorker = WorkerRecord{Link: "east-west", Worker: "host-1-00ff", At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
@@ -160,6 +165,7 @@ func TestVersion1IsWrittenToTheByte(t *testing.T) {
 	add(encodeCounters(wantBlock))
 	add(encodePad(wantPad))
 	add(encodePad(wantOverrun))
+	add(encodeLedger(wantLedger))
 	if d := cmp.Diff(fixtures(t), got, cmp.AllowUnexported(stored{})); d != "" {
 		t.Errorf("(-stored +written):\n%s", d)
 	}
@@ -207,6 +213,7 @@ func TestUnknownAndMalformedRecords(t *testing.T) {
 		"counters of nobody":           {stored{`{"kind":"counters","link":"l","topic":"t"}`, `{"version":1,"end":7}`}, 1},
 		"pad the wrong way round":      {stored{`{"kind":"pad","link":"l","topic":"t"}`, `{"version":1,"from":8,"goal":7,"reason":"padded"}`}, 1},
 		"pad for no reason":            {stored{`{"kind":"pad","link":"l","topic":"t"}`, `{"version":1,"goal":7,"reason":"marker"}`}, 1},
+		"ledger that ends too early":   {stored{`{"kind":"ledger","link":"l","topic":"t"}`, `{"version":1,"end":3,"windows":[{"from":2,"end":4}]}`}, 1},
 		"epoch before the log":         {stored{`{"kind":"epoch","link":"l","topic":"t"}`, `{"version":1,"first":-4}`}, 1},
 	}
 	for name, c := range cases {

@@ -26,6 +26,7 @@ type View struct {
 	// counters holds, per partition, the blocks that are on record still.
 	counters map[lineKey]map[blockKey]block
 	pads     map[lineKey]PadRecord
+	ledgers  map[lineKey]LedgerRecord
 	// applied holds the offset of the record that each key's value came from.
 	applied map[string]int64
 
@@ -61,7 +62,8 @@ func newView() *View {
 		topics: make(map[topicKey]claim), epochs: make(map[lineKey]map[int32]int64),
 		states: make(map[topicKey]map[int]stateValue), claims: make(map[string]map[topicKey]struct{}),
 		workers: make(map[string]WorkerRecord), applied: make(map[string]int64),
-		counters: make(map[lineKey]map[blockKey]block), pads: make(map[lineKey]PadRecord)}
+		counters: make(map[lineKey]map[blockKey]block), pads: make(map[lineKey]PadRecord),
+		ledgers: make(map[lineKey]LedgerRecord)}
 }
 
 // apply folds one record in. It may be called out of log order for different
@@ -153,6 +155,8 @@ func (v *View) set(k Key, val any, offset int64) error {
 		v.reserve(r)
 	case PadRecord:
 		v.pads[r.line()] = r
+	case LedgerRecord:
+		v.ledgers[r.line()] = r
 	}
 	return nil
 }
@@ -198,14 +202,25 @@ func (v *View) remove(k Key) {
 		}
 	case KindState:
 		delete(v.states[tk], k.Part)
+	case KindCounters, KindPad, KindLedger:
+		v.removeLine(k)
+	}
+}
+
+// removeLine removes what belongs to one partition of one incarnation.
+func (v *View) removeLine(k Key) {
+	id, err := decodeID(k.SourceID)
+	if err != nil {
+		return
+	}
+	line := lineKey{topicKey{k.Link, k.Topic}, id, k.Partition}
+	switch k.Kind {
 	case KindCounters:
-		if id, err := decodeID(k.SourceID); err == nil {
-			delete(v.counters[lineKey{tk, id, k.Partition}], blockKey{k.Worker, k.First})
-		}
+		delete(v.counters[line], blockKey{k.Worker, k.First})
 	case KindPad:
-		if id, err := decodeID(k.SourceID); err == nil {
-			delete(v.pads, lineKey{tk, id, k.Partition})
-		}
+		delete(v.pads, line)
+	case KindLedger:
+		delete(v.ledgers, line)
 	}
 }
 
