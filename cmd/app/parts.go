@@ -8,6 +8,7 @@ import (
 
 	"klink/cmd/config"
 	"klink/linker/state"
+	"klink/linker/survey"
 )
 
 // Parts are what the command line is tied to. wire.go fills them in; tests put
@@ -21,6 +22,9 @@ type Parts struct {
 	// from the control topics of their targets, without a daemon; AsOf is when the
 	// oldest of them was recorded. The configuration may lack sources.
 	ReportFromTarget func(ctx context.Context, cfg *config.Config) (state.Report, error)
+	// Probe tries the target of the configuration's only link on a scratch topic,
+	// which it removes again. The configuration may lack the source.
+	Probe func(ctx context.Context, cfg *config.Config) (survey.ProbeResult, error)
 }
 
 // Deps are given to everything that is built.

@@ -42,6 +42,7 @@ func production() Parts {
 			return m, nil
 		},
 		ReportFromTarget: reportFromTarget,
+		Probe:            probeTarget,
 	}
 }
 
