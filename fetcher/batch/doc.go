@@ -1,6 +1,7 @@
 // Package batch knows the bytes of Kafka's record batches: it views, splits,
-// patches, decodes, re-encodes, merges and digests them. It is a leaf: it
-// imports nothing of klink, does no I/O, starts no goroutine and reads no clock.
+// patches, decodes, re-encodes, merges and digests them, reads transaction
+// markers and makes up batches for padding. It is a leaf: it imports nothing of
+// klink, does no I/O, starts no goroutine and reads no clock.
 //
 // The layout is that of KIP-98 (magic 2). Message sets of magic 0 and 1
 // (KIP-31, KIP-32) are read as well: Split, Records, Recode and OldFormatRange
@@ -34,6 +35,9 @@
 //	B9  Decoding is strict: offset deltas rise strictly and stay within
 //	    LastOffsetDelta, the declared count of records is met exactly, and no
 //	    byte is left over.
+//	B10 A re-encoded batch holds neighbouring offsets. A hole is never closed: it
+//	    ends a batch or, where RepeatNext was asked for, is filled by copies of
+//	    the record after it, the same ones wherever batches begin.
 //
 // What it never does: decide. Which batch may go raw, be recoded or merged is
 // the planner's business; this package refuses only what cannot be done.

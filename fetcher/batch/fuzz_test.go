@@ -200,6 +200,50 @@ func FuzzRecodeRoundTrip(f *testing.F) {
 	})
 }
 
+// Pieces with RepeatNext, from anywhere in or shortly before a batch:
+//   - contiguous from From to the last surviving record, each offset a copy of
+//     the next surviving record, canonical, within the limits on bytes and count;
+//   - a byte for each record at least.
+func FuzzRepeat(f *testing.F) {
+	seedBatches(f, func(b []byte) { f.Add(b, byte(3), uint16(1000), int16(-3)) })
+	f.Add(holedBatch(f, batchShape{codec: CodecZstd}, 2, 3, 9), byte(4), uint16(300), int16(1))
+	f.Fuzz(func(t *testing.T, b []byte, codec byte, limit uint16, from int16) {
+		b = frame(b)
+		lim := Limits{MaxUncompressedBytes: fuzzLimit}
+		h, err := ParseHeader(b)
+		if err != nil || h.LastOffsetDelta > 1000 {
+			return
+		}
+		records, decodeErr := collect(Records(b, lim))
+		opt := RecodeOptions{
+			Codec: Codec(codec % 5), MaxBytes: 61 + int(limit), Limits: lim, Repeat: RepeatNext, From: max(0, h.BaseOffset+int64(from%1000)),
+		}
+		next := opt.From
+		for p, err := range Pieces(b, opt) {
+			switch {
+			case errors.Is(err, ErrRecordTooLarge), errors.Is(err, ErrControl):
+				return
+			case err != nil:
+				if decodeErr == nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			wantRepeats(t, p, records, opt)
+			if p.Base != next {
+				t.Fatalf("a batch at %d where %d is due", p.Base, next)
+			}
+			next += int64(p.Count)
+		}
+		if decodeErr != nil {
+			t.Fatalf("Records: %v, but pieces up to %d", decodeErr, next)
+		}
+		if n := len(records); n > 0 && next != max(opt.From, records[n-1].Offset+1) {
+			t.Fatalf("ends at %d, the last record is at %d", next, records[n-1].Offset)
+		}
+	})
+}
+
 // Merge of a log cut into batches:
 //   - the result holds exactly the records of the leading batches, canonical, in
 //     the codec of the first, within the limit;

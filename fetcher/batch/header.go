@@ -35,6 +35,9 @@ const (
 	currentMagic  = int8(2)
 )
 
+// maxBaseOffset leaves room for the offset after a batch.
+const maxBaseOffset = math.MaxInt64 - 1 - math.MaxInt32
+
 // Attribute bits of a v2 batch (KIP-98, KIP-32; delete horizon: KIP-534).
 const (
 	codecMask        = 0x07
@@ -116,7 +119,7 @@ func ParseHeader(b []byte) (Header, error) {
 		return Header{}, malformed("magic %d", h.Magic)
 	case int64(h.Length)+entryOverhead != int64(len(b)):
 		return Header{}, malformed("length %d in an entry of %d bytes", h.Length, len(b))
-	case h.BaseOffset < 0 || h.BaseOffset > math.MaxInt64-1-math.MaxInt32:
+	case h.BaseOffset < 0 || h.BaseOffset > maxBaseOffset:
 		return Header{}, malformed("base offset %d", h.BaseOffset)
 	case h.LastOffsetDelta < 0:
 		return Header{}, malformed("last offset delta %d", h.LastOffsetDelta)

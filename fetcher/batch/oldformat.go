@@ -46,7 +46,7 @@ func cutOldFrame(set []byte) (offset int64, message, rest []byte, err error) {
 	offset, size := int64(be.Uint64(set)), int64(int32(be.Uint32(set[lengthAt:])))
 	set = set[entryOverhead:]
 	switch {
-	case offset < 0:
+	case offset < 0 || offset > maxBaseOffset:
 		return 0, nil, nil, malformed("message offset %d", offset)
 	case size < oldMinBytes || size > int64(len(set)):
 		return 0, nil, nil, malformed("message of %d bytes in %d", size, len(set))

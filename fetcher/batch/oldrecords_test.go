@@ -261,6 +261,7 @@ func TestOldRecordsRefuse(t *testing.T) {
 		"key of length -2":           {resized(alone, func(b []byte) { copy(b[26:], []byte{255, 255, 255, 254}) }), ErrMalformed},
 		"no timestamp":               {resized(oldBytes(0, 5, nil, nil, CodecNone), func(b []byte) { b[16] = 1 }), ErrMalformed},
 		"negative offset":            {inner(-1), ErrMalformed},
+		"offset near the end":        {inner(1<<63 - 1), ErrMalformed},
 		"negative inner offset":      {wrap(5, inner(-1)), ErrMalformed},
 		"inner offsets repeat":       {wrap(5, inner(1), inner(1)), ErrMalformed},
 		"inner offsets fall":         {wrap(5, inner(1), inner(0)), ErrMalformed},

@@ -109,6 +109,9 @@ func (p *packer) gather(records iter.Seq2[Record, error], maxBytes int) error {
 
 // pack encodes what was taken, run by run of neighbouring offsets.
 func (p *packer) pack() error {
+	if p.opt.Repeat != RepeatNone {
+		return p.packRepeated()
+	}
 	for rest := p.records; len(rest) > 0; {
 		n := 1
 		for n < len(rest) && rest[n].offset == rest[n-1].offset+1 {
@@ -162,11 +165,18 @@ func payloadBytes(run []packed) int {
 
 // encode returns neighbours as one batch of its own memory.
 func (p *packer) encode(run []packed) ([]byte, error) {
+	if p.opt.Repeat != RepeatNone {
+		return p.encodeRepeated(run)
+	}
+	return p.encodeAs(p.opt.Codec, run)
+}
+
+func (p *packer) encodeAs(codec Codec, run []packed) ([]byte, error) {
 	var dst []byte
-	if p.opt.Codec == CodecNone {
+	if codec == CodecNone {
 		dst = make([]byte, 0, HeaderLen+payloadBytes(run)+recordOverhead*len(run))
 	}
-	b := newBuilder(dst, p.opt.Codec, p.scratch)
+	b := newBuilder(dst, codec, p.scratch)
 	for _, r := range run {
 		b.add(r.timestamp, r.payload)
 	}

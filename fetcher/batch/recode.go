@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 )
@@ -10,7 +11,7 @@ import (
 // length field does not count.
 const DefaultMaxBatchBytes = 1<<20 + entryOverhead
 
-// RecodeOptions say what Recode and Encode make.
+// RecodeOptions say what Pieces, Recode and Encode make.
 type RecodeOptions struct {
 	// Codec of the batches made; the zero value does not compress.
 	Codec Codec
@@ -20,6 +21,9 @@ type RecodeOptions struct {
 	MaxBytes int
 	// From drops the records below this offset.
 	From int64
+	// Repeat says whether copies of records fill the holes. Encode ignores it:
+	// its records have none.
+	Repeat Repeat
 	// Limits bound the decoding.
 	Limits Limits
 }
@@ -40,35 +44,59 @@ type Recoded struct {
 	Bytes []byte
 }
 
-// Recode encodes the records of the whole data entry b again (B5, B6), which may
+// Pieces encodes the records of the whole data entry b again (B5, B6), which may
 // be of any magic: with their timestamps as consumers see them (a LogAppendTime
 // batch becomes a CreateTime one), without delete horizon, and in as many batches
-// as MaxBytes asks for. Without records at or above opt.From it returns none.
+// as MaxBytes asks for. Without records at or above opt.From there are none.
 //
 // Every batch made holds neighbouring offsets only, in the order of the source:
 // where compaction left a hole one batch ends, and the next begins beyond it.
 // So the batches need not cover all that b stands for: what lies between opt.From
 // and the first Base, between one's Base+Count and the next one's Base, and
-// between the last one's and the end of b is missing on the source.
+// between the last one's and the end of b is missing on the source. With
+// opt.Repeat only the last of these is left.
 //
-// A record that does not fit a batch of its own gives a *RecordTooLargeError.
-func Recode(b []byte, opt RecodeOptions) ([]Recoded, error) {
-	return collected(opt, func(p *packer) error { return p.load(b) })
+// All of b is decoded and checked before the first batch is given, then they are
+// made one by one while the loop asks for them. An error comes as the last pair,
+// with an empty Recoded: the batches before it are sound. A record that does not
+// fit a batch of its own gives a *RecordTooLargeError.
+func Pieces(b []byte, opt RecodeOptions) iter.Seq2[Recoded, error] {
+	return func(yield func(Recoded, error) bool) {
+		p := newPacker(opt, func(r Recoded) error {
+			if !yield(r, nil) {
+				return errEnough
+			}
+			return nil
+		})
+		defer p.release()
+		err := p.load(b)
+		if err == nil {
+			err = p.pack()
+		}
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(Recoded{}, err)
+		}
+	}
 }
 
-// collected returns all batches of what load gives the packer; none on an error.
-func collected(opt RecodeOptions, load func(*packer) error) ([]Recoded, error) {
+// errEnough: whoever takes the batches wants no more.
+var errEnough = errors.New("enough")
+
+// Recode returns all of Pieces, or none if there is an error. With opt.Repeat,
+// where a few bytes may ask for millions of records, it gives ErrLimit when the
+// batches together exceed what opt.Limits allow uncompressed: Pieces has no such
+// bound and needs none.
+func Recode(b []byte, opt RecodeOptions) ([]Recoded, error) {
 	var out []Recoded
-	p := newPacker(opt, func(r Recoded) error {
+	size := 0
+	for r, err := range Pieces(b, opt) {
+		if err != nil {
+			return nil, err
+		}
+		if size += len(r.Bytes); opt.Repeat != RepeatNone && size > opt.Limits.maxUncompressed() {
+			return nil, ErrLimit
+		}
 		out = append(out, r)
-		return nil
-	})
-	defer p.release()
-	if err := load(p); err != nil {
-		return nil, err
-	}
-	if err := p.pack(); err != nil {
-		return nil, err
 	}
 	return out, nil
 }
@@ -78,15 +106,23 @@ func collected(opt RecodeOptions, load func(*packer) error) ([]Recoded, error) {
 // above opt.From that is skipped or repeated gives ErrNotContiguous. An error of
 // the sequence is returned as it is. opt.Limits bounds the records' bytes.
 func Encode(records iter.Seq2[Record, error], opt RecodeOptions) ([]Recoded, error) {
-	return collected(opt, func(p *packer) error {
-		if err := p.gather(records, opt.Limits.maxUncompressed()); err != nil {
-			return err
-		}
-		for i, r := range p.records {
-			if due := p.records[0].offset + int64(i); r.offset != due {
-				return fmt.Errorf("%w: offset %d where %d is due", ErrNotContiguous, r.offset, due)
-			}
-		}
+	var out []Recoded
+	opt.Repeat = RepeatNone
+	p := newPacker(opt, func(r Recoded) error {
+		out = append(out, r)
 		return nil
 	})
+	defer p.release()
+	if err := p.gather(records, opt.Limits.maxUncompressed()); err != nil {
+		return nil, err
+	}
+	for i, r := range p.records {
+		if due := p.records[0].offset + int64(i); r.offset != due {
+			return nil, fmt.Errorf("%w: offset %d where %d is due", ErrNotContiguous, r.offset, due)
+		}
+	}
+	if err := p.pack(); err != nil {
+		return nil, err
+	}
+	return out, nil
 }
