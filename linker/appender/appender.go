@@ -57,6 +57,14 @@ type Options struct {
 	Meter          metric.Meter
 	// Link labels the metrics.
 	Link string
+	// Markers and MarkerBulks are the clients for WriteMarkers: one request per
+	// broker is in flight on each, and nothing is dialled before there are markers.
+	// They must not be used for anything else, and closing their connections must
+	// reset them. Without them there are no markers.
+	Markers     *kgo.Client
+	MarkerBulks *kgo.Client
+	// MarkerTimeout: see DefaultMarkerTimeout.
+	MarkerTimeout time.Duration
 }
 
 func (o *Options) setDefaults() {
@@ -68,6 +76,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.FastTimeout <= 0 {
 		o.FastTimeout = min(DefaultFastTimeout, o.RequestTimeout)
+	}
+	if o.MarkerTimeout <= 0 {
+		o.MarkerTimeout = DefaultMarkerTimeout
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -115,6 +126,7 @@ type Appender struct {
 	opts Options
 	met  *metrics
 	wake chan struct{} // size 1: brokers without goroutines exist
+	desk *desk
 
 	mu      sync.Mutex // guards all below; never held over a request
 	running bool
@@ -134,8 +146,10 @@ type part struct {
 // New returns an appender that sends nothing before Run.
 func New(o Options) *Appender {
 	o.setDefaults()
-	return &Appender{opts: o, met: newMetrics(o.Meter, o.Link), wake: make(chan struct{}, 1),
+	a := &Appender{opts: o, met: newMetrics(o.Meter, o.Link), wake: make(chan struct{}, 1),
 		brokers: make(map[int32]*broker), parts: make(map[Target]*part)}
+	a.desk = newDesk(a)
+	return a
 }
 
 // Run serves Append until ctx ends, then cuts requests under way (Unknown),
@@ -146,6 +160,7 @@ func (a *Appender) Run(ctx context.Context) error {
 		return err
 	}
 	var wg sync.WaitGroup
+	wg.Go(func() { a.desk.run(ctx) })
 	for _, cl := range append(slices.Clone(a.opts.Lanes), a.opts.Slow) {
 		wg.Go(func() { introduce(ctx, cl) })
 	}

@@ -132,7 +132,12 @@ func (k topicID) is(id [16]byte) error {
 	return nil
 }
 
-func topicIDs(ctx context.Context, to *kgo.Broker, names []string) (map[string]topicID, error) {
+// requester takes one request to one broker, as kgo.Broker does.
+type requester interface {
+	Request(context.Context, kmsg.Request) (kmsg.Response, error)
+}
+
+func topicIDs(ctx context.Context, to requester, names []string) (map[string]topicID, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	req.AllowAutoTopicCreation = false
 	for _, name := range names {

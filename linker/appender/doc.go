@@ -33,6 +33,23 @@
 //     write. The records stand at a wrong offset; halt.
 //   - Fenced: a higher epoch has been written; halt.
 //
+// # Markers
+//
+// A COMMIT marker (WriteTxnMarkers) takes one offset that no consumer sees. It
+// has no sequence, its answer has no offset, and a broker that got a request
+// carries it out to its end even if the client has hung up. So nobody may write
+// one who does not know where the log ends, and after a doubt that is known only
+// once the old request can no longer run: SettleMarkers, and then a log end that
+// stands still (Ends). What does guard a little is the coordinator epoch: a
+// leader refuses markers below the highest it has seen, which ends an old bulk
+// at once when a higher single one is written behind it.
+//
+// Each broker has one marker connection for single markers and one for bulks,
+// opened at need. Before markers travel on one that was quiet for a second the
+// broker is asked for its topics' ids on it: a connection that it has closed
+// meanwhile, and a topic that was recreated, are noticed while nothing is in
+// doubt yet.
+//
 // UNKNOWN_TOPIC_ID is only a suspicion of a recreated topic, since a broker
 // that has not heard of a new topic says the same: confirm by LogEnds, which
 // compares the id with the leader's own metadata.
@@ -49,9 +66,10 @@
 //	    certain; whatever is not known to this package is Unknown.
 //	A3  A request carries at most one batch per partition and at most
 //	    MaxRequestBytes of batches, or one larger batch by itself.
-//	A4  Requests in flight per broker are at most the number of lanes, and the
-//	    slow one. So bytes in flight are bounded by (lanes + 1) times the larger
-//	    of MaxRequestBytes and the largest batch.
+//	A4  Requests in flight per broker are at most the number of lanes, the slow
+//	    one, and one per marker connection (MaxMarkers). So bytes in flight are
+//	    bounded by (lanes + 1) times the larger of MaxRequestBytes and the largest
+//	    batch.
 //	A5  A partition's batch is in one place at a time: waiting in one queue, or
 //	    in one request. The batch is not touched once Append has returned.
 //	A6  Every request has a deadline; every goroutine ends with Run.

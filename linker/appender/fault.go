@@ -40,7 +40,7 @@ type Fault struct {
 	// cluster.
 	Reason state.Reason
 	// Right is the operation that is missing where Reason is NoPermission: on the
-	// topic, IdempotentWrite on the cluster.
+	// topic, IdempotentWrite and "Alter (or ClusterAction)" on the cluster.
 	Right string
 	// Detail is the broker's own text, if it sent one.
 	Detail string
@@ -56,8 +56,11 @@ func (f *Fault) Error() string {
 	fmt.Fprintf(&s, ": %v", f.Err)
 	if f.Right != "" {
 		on := "topic " + f.Target.Topic
-		if f.Right == rightIdempotentWrite {
+		switch f.Right {
+		case rightIdempotentWrite:
 			on = "the cluster, or a broker from 2.8 on"
+		case rightAlterCluster:
+			on = "the cluster"
 		}
 		fmt.Fprintf(&s, " (missing right: %s on %s)", f.Right, on)
 	}

@@ -54,3 +54,31 @@ func TestMetrics(t *testing.T) {
 		}
 	})
 }
+
+func TestMarkerMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reader := metric.NewManualReader()
+		meter := metric.NewMeterProvider(metric.WithReader(reader)).Meter("klink")
+		r := newRig(t, rigOptions{topics: map[string]int32{"a": 1}, edit: func(o *Options) { o.Meter = meter }})
+		defer r.stop()
+		p := r.target("a", 0)
+		wantMarkers(t, r.mark(p, 0, 5), MarkersDone, "")
+		r.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.WriteTxnMarkers}, Err: kerr.RequestTimedOut, Topic: "a", Partitions: []int32{0}})
+		if res := r.mark(p, 5, 1); res.Outcome != MarkersUnknown {
+			t.Fatalf("%+v", res)
+		}
+		var got metricdata.ResourceMetrics
+		if err := reader.Collect(t.Context(), &got); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range got.ScopeMetrics[0].Metrics {
+			want, ok := map[string]int64{"klink.markers.requests": 2, "klink.markers.sent": 6, "klink.markers.failures": 1}[m.Name]
+			if !ok {
+				continue
+			}
+			if sum, ok := m.Data.(metricdata.Sum[int64]); !ok || len(sum.DataPoints) != 1 || sum.DataPoints[0].Value != want {
+				t.Errorf("%s: %+v, want %d", m.Name, m.Data, want)
+			}
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,6 +37,10 @@ type rig struct {
 	// loseAnswer makes the next answer on a fast lane vanish after the broker
 	// has sent it; the connection then ends.
 	loseAnswer atomic.Bool
+	// loseMarkers is the same for marker connections.
+	loseMarkers atomic.Bool
+	// dials counts connections by role.
+	dials map[string]*atomic.Int32
 	// refuse makes every dial of a produce client fail.
 	refuse atomic.Bool
 }
@@ -52,7 +57,7 @@ type rigOptions struct {
 
 func newRig(t testing.TB, o rigOptions) *rig {
 	t.Helper()
-	r := &rig{t: t, net: &kfake.VirtualNetwork{}}
+	r := &rig{t: t, net: &kfake.VirtualNetwork{}, dials: make(map[string]*atomic.Int32)}
 	var ports []int
 	opts := []kfake.Opt{kfake.ListenFn(r.net.Listen)}
 	for i := range max(1, o.brokers) {
@@ -69,10 +74,12 @@ func newRig(t testing.TB, o rigOptions) *rig {
 	r.cluster = cluster
 	r.admin = r.client("admin", o.client...)
 	r.leaders = leaders.New(r.admin)
-	opt := Options{Slow: r.client("slow", o.client...), Admin: r.admin, Leaders: r.leaders, Link: "test"}
+	opt := Options{Slow: r.client("slow", o.client...), Admin: r.admin, Leaders: r.leaders, Link: "test",
+		Markers: r.client("markers", o.client...), MarkerBulks: r.client("bulks", o.client...)}
 	for range max(1, o.lanes) {
 		opt.Lanes = append(opt.Lanes, r.client("fast", o.client...))
 	}
+	clients := append(slices.Clone(opt.Lanes), opt.Slow, opt.Admin, opt.Markers, opt.MarkerBulks)
 	if o.edit != nil {
 		o.edit(&opt)
 	}
@@ -93,7 +100,7 @@ func newRig(t testing.TB, o rigOptions) *rig {
 	r.stop = sync.OnceFunc(func() {
 		r.halt()
 		r.leaders.Close()
-		for _, cl := range append(opt.Lanes, opt.Slow, opt.Admin) {
+		for _, cl := range clients {
 			cl.Close()
 		}
 		cluster.Close()
@@ -111,15 +118,21 @@ func newRig(t testing.TB, o rigOptions) *rig {
 
 func (r *rig) client(role string, more ...kgo.Opt) *kgo.Client {
 	r.t.Helper()
+	dials := new(atomic.Int32)
+	r.dials[role] = dials
 	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if role != "admin" && r.refuse.Load() {
 			return nil, &net.OpError{Op: "dial", Net: network, Err: io.ErrClosedPipe}
 		}
 		c, err := r.net.DialContext(ctx, network, addr)
-		if err != nil || role != "fast" {
-			return c, err
+		dials.Add(1)
+		switch {
+		case err == nil && role == "fast":
+			c = &forgetful{Conn: c, lose: &r.loseAnswer}
+		case err == nil && (role == "markers" || role == "bulks"):
+			c = &forgetful{Conn: c, lose: &r.loseMarkers}
 		}
-		return &forgetful{Conn: c, lose: &r.loseAnswer}, nil
+		return c, err
 	}
 	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(r.cluster.ListenAddrs()...), kgo.Dialer(dial),
 		kgo.ClientID(role), kgo.DisableClientMetrics()}, more...)...)
