@@ -37,6 +37,9 @@ const (
 	keyRetainMs   = "retention.ms"
 	keyRetainSize = "retention.bytes"
 	keyInsync     = "min.insync.replicas"
+	keyTombstones = "delete.retention.ms"
+	keyMinLag     = "min.compaction.lag.ms"
+	keyMaxLag     = "max.compaction.lag.ms"
 )
 
 // leastMessageBytes is Kafka's default for max.message.bytes. A source may have
@@ -49,10 +52,15 @@ var unlimited = strconv.FormatInt(math.MaxInt64, 10)
 // copied are carried over where the source sets them on the topic itself: a
 // default of one cluster's brokers is no wish of the topic's owner.
 var copied = []string{
-	"delete.retention.ms", "file.delete.delay.ms", "flush.messages", "flush.ms", "index.interval.bytes",
-	"max.compaction.lag.ms", "min.cleanable.dirty.ratio", "min.compaction.lag.ms", keyInsync, "preallocate",
+	keyTombstones, "file.delete.delay.ms", "flush.messages", "flush.ms", "index.interval.bytes",
+	keyMaxLag, "min.cleanable.dirty.ratio", keyMinLag, keyInsync, "preallocate",
 	"segment.bytes", "segment.index.bytes", "segment.jitter.ms", "segment.ms",
 }
+
+// cleaning are carried over by their effective values, wherever they come from,
+// where the source's cleaner removes records by key: the target's cleaner works
+// on its own and has to leave tombstones as long as the source's.
+var cleaning = []string{keyTombstones, keyMinLag, keyMaxLag}
 
 // forced has no values of its own; what is forced, and why:
 //
@@ -60,7 +68,8 @@ var copied = []string{
 //	message.timestamp.type  the broker must not stamp its own time
 //	…timestamp….max.ms      old and future records are as good as others
 //	max.message.bytes       what the source took must fit
-//	retention.*             klink follows the source's log start itself
+//	retention.*             klink follows the source's log start itself; or,
+//	                        with CopyRetention, the target deletes as the source
 var forced = []string{keyCompress, keyTimestamps, keyBefore, keyAfter, keyDifference, keyMaxMessage, keyRetainMs, keyRetainSize}
 
 const (
@@ -98,6 +107,9 @@ type ConfigInput struct {
 	Overrides map[string]string
 	// Replicas is the target's replication factor.
 	Replicas int
+	// CopyRetention has the target delete by itself, by the source's settings;
+	// else it deletes nothing by age or size.
+	CopyRetention bool
 }
 
 // ConfigPlan is what a mirror topic is created with.
@@ -165,6 +177,9 @@ func (p *configPlanner) carryOver() {
 	// the log keeps, so it is part of what is mirrored.
 	if c, ok := p.in.Source[keyCleanup]; ok {
 		p.set[keyCleanup] = c.Value
+		if compacts(c.Value) {
+			p.carryCleaning()
+		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(p.in.Source)) {
 		s := p.in.Source[k]
@@ -179,6 +194,14 @@ func (p *configPlanner) carryOver() {
 			continue
 		}
 		p.set[k] = s.Value
+	}
+}
+
+func (p *configPlanner) carryCleaning() {
+	for _, k := range cleaning {
+		if s, ok := p.in.Source[k]; ok && p.knows(k) {
+			p.set[k] = s.Value
+		}
 	}
 }
 
@@ -203,8 +226,7 @@ func (p *configPlanner) refusal(key, value string) string {
 func (p *configPlanner) force() {
 	p.set[keyCompress] = "producer"
 	p.set[keyTimestamps] = "CreateTime"
-	p.set[keyRetainMs] = "-1"
-	p.set[keyRetainSize] = "-1"
+	p.forceRetention()
 	for _, k := range []string{keyBefore, keyAfter} { // KIP-937, since 3.6
 		if p.knows(k) {
 			p.set[k] = unlimited
@@ -223,6 +245,20 @@ func (p *configPlanner) force() {
 		bytes = max(bytes, n)
 	}
 	p.set[keyMaxMessage] = strconv.FormatInt(bytes, 10)
+}
+
+// forceRetention turns the target's retention off or makes it the source's, by
+// its effective value. One that is not known deletes nothing.
+func (p *configPlanner) forceRetention() {
+	for _, k := range []string{keyRetainMs, keyRetainSize} {
+		p.set[k] = "-1"
+		if s, ok := p.in.Source[k]; ok && p.in.CopyRetention {
+			p.set[k] = s.Value
+		}
+	}
+	if p.in.CopyRetention && p.in.Source == nil {
+		p.out.Notes = append(p.out.Notes, "the source's retention cannot be read, so the target topic deletes nothing by age or size")
+	}
 }
 
 func number(s string) (int64, bool) {
@@ -281,6 +317,19 @@ func Corrections(want ConfigPlan, have Settings) []Correction {
 
 // compacts reports whether a cleanup.policy removes records by their keys.
 func compacts(policy string) bool { return strings.Contains(policy, "compact") }
+
+// deletes reports whether a cleanup.policy removes old records.
+func deletes(policy string) bool { return strings.Contains(policy, "delete") }
+
+// samePolicy compares values of cleanup.policy, a list whose order means nothing.
+func samePolicy(a, b string) bool {
+	list := func(s string) []string {
+		words := strings.FieldsFunc(s, func(c rune) bool { return c == ',' || c == ' ' })
+		slices.Sort(words)
+		return slices.Compact(words)
+	}
+	return slices.Equal(list(a), list(b))
+}
 
 // below reports whether both are numbers and a is the smaller.
 func below(a, b string) bool {

@@ -92,11 +92,20 @@ func TestPlanConfigs(t *testing.T) {
 		"but the cleanup policy is":                {ConfigInput{Source: inherited(Settings{}, keyCleanup, "compact"), Known: modern}, base(keyCleanup, "compact"), nil, 0},
 		"forced over the source's": {ConfigInput{Source: explicit(keyCompress, "zstd", keyTimestamps, "LogAppendTime", keyRetainMs, "1000", keyRetainSize, "5",
 			keyBefore, "1", keyAfter, "1", keyDifference, "1"), Known: modern}, base(), nil, 0},
-		"larger messages":           {ConfigInput{Source: explicit(keyMaxMessage, "5000000"), Known: modern}, base(keyMaxMessage, "5000000"), nil, 0},
-		"smaller messages":          {ConfigInput{Source: explicit(keyMaxMessage, "1000"), Known: modern}, base(), nil, 0},
-		"larger by default":         {ConfigInput{Source: inherited(Settings{}, keyMaxMessage, "5000000"), Known: modern}, base(keyMaxMessage, "5000000"), nil, 0},
-		"larger by override":        {ConfigInput{Source: Settings{}, Known: modern, Overrides: map[string]string{keyMaxMessage: "2000000"}}, base(keyMaxMessage, "2000000"), nil, 0},
-		"override below the source": {ConfigInput{Source: explicit(keyMaxMessage, "5000000"), Known: modern, Overrides: map[string]string{keyMaxMessage: "2000000"}}, base(keyMaxMessage, "5000000"), nil, 0},
+		"tombstones of a topic that compacts": {ConfigInput{Source: inherited(explicit(keyCleanup, "compact,delete", keyMinLag, "5"), keyTombstones, "60000", "segment.ms", "7"), Known: modern},
+			base(keyCleanup, "compact,delete", keyMinLag, "5", keyTombstones, "60000"), nil, 0},
+		"tombstones overridden": {ConfigInput{Source: inherited(explicit(keyCleanup, "compact"), keyTombstones, "60000"), Known: modern, Overrides: map[string]string{keyTombstones: "7"}},
+			base(keyCleanup, "compact", keyTombstones, "7"), nil, 0},
+		"tombstones of one that does not":  {ConfigInput{Source: inherited(explicit(keyCleanup, "delete"), keyTombstones, "60000"), Known: modern}, base(keyCleanup, "delete"), nil, 0},
+		"a lag that the target has not":    {ConfigInput{Source: inherited(explicit(keyCleanup, "compact"), keyMaxLag, "5"), Known: map[string]bool{keyBefore: true, keyAfter: true}}, base(keyCleanup, "compact"), nil, 0},
+		"start not followed":               {ConfigInput{Source: inherited(explicit(keyRetainMs, "1000"), keyRetainSize, "5"), Known: modern, CopyRetention: true}, base(keyRetainMs, "1000", keyRetainSize, "5"), nil, 0},
+		"start not followed, not visible":  {ConfigInput{Known: modern, CopyRetention: true}, base(), nil, 2},
+		"start not followed, half visible": {ConfigInput{Source: explicit(keyRetainSize, "5"), Known: modern, CopyRetention: true}, base(keyRetainSize, "5"), nil, 0},
+		"larger messages":                  {ConfigInput{Source: explicit(keyMaxMessage, "5000000"), Known: modern}, base(keyMaxMessage, "5000000"), nil, 0},
+		"smaller messages":                 {ConfigInput{Source: explicit(keyMaxMessage, "1000"), Known: modern}, base(), nil, 0},
+		"larger by default":                {ConfigInput{Source: inherited(Settings{}, keyMaxMessage, "5000000"), Known: modern}, base(keyMaxMessage, "5000000"), nil, 0},
+		"larger by override":               {ConfigInput{Source: Settings{}, Known: modern, Overrides: map[string]string{keyMaxMessage: "2000000"}}, base(keyMaxMessage, "2000000"), nil, 0},
+		"override below the source":        {ConfigInput{Source: explicit(keyMaxMessage, "5000000"), Known: modern, Overrides: map[string]string{keyMaxMessage: "2000000"}}, base(keyMaxMessage, "5000000"), nil, 0},
 		"never copied": {ConfigInput{Source: explicit("unclean.leader.election.enable", "true", "follower.replication.throttled.replicas", "0:1", "remote.storage.enable", "true", "compression.zstd.level", "9"), Known: modern},
 			base(), []string{"compression.zstd.level", "follower.replication.throttled.replicas", "remote.storage.enable", "unclean.leader.election.enable"}, 0},
 		"a vendor's":             {ConfigInput{Source: explicit("confluent.placement.constraints", "{}"), Known: modern}, base(), []string{"confluent.placement.constraints"}, 0},
@@ -223,7 +232,13 @@ func TestPlanAll(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	if p := PlanAll(found[:1], PlanOptions{})[0]; p.Replicas != 3 {
-		t.Errorf("%d replicas, the source has 3", p.Replicas)
+	if p := PlanAll(found[:1], PlanOptions{})[0]; p.Replicas != 3 || p.CopyRetention || p.Recorded != nil {
+		t.Errorf("%+v: the source has 3 replicas", p)
+	}
+	recorded := func(source string) Recorded { return Recorded{PolicyHeld: source == "c"} }
+	for _, p := range PlanAll(found, PlanOptions{CopyRetention: true, Recorded: recorded}) {
+		if !p.CopyRetention || p.Recorded().PolicyHeld != (p.Source.Name == "c") {
+			t.Errorf("%+v", p)
+		}
 	}
 }

@@ -238,8 +238,8 @@ type described struct {
 }
 
 // describeConfigs gives what could be learned, and the first error of a whole
-// request.
-func describeConfigs(ctx context.Context, cl *kgo.Client, names []string) (map[string]described, error) {
+// request. cl is a client, or one broker of it.
+func describeConfigs(ctx context.Context, cl kmsg.Requestor, names []string) (map[string]described, error) {
 	out := make(map[string]described, len(names))
 	for chunk := range slices.Chunk(names, topicsPerRequest) {
 		req := kmsg.NewPtrDescribeConfigsRequest()

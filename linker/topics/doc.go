@@ -27,4 +27,9 @@
 //	    never because of a guess: only up to the source's count.
 //	T5  On an existing topic only the settings that mirroring forces are
 //	    changed, incrementally; all others stay as the target's owner set them.
+//	T6  What decides which records a cleaner removes (cleanup.policy and the
+//	    settings beside it) follows the source when the source changes it after
+//	    the mirror was begun, and is left alone while a partition is padded.
+//	T7  The target's own retention is off while klink follows the source's log
+//	    start; else it is the source's.
 package topics

@@ -29,6 +29,8 @@ type Outcome struct {
 	// MaxMessageBytes is the topic's max.message.bytes now, 0 where it cannot be
 	// read.
 	MaxMessageBytes int64
+	// CleanupPolicy is the topic's cleanup.policy now, "" where it is not known.
+	CleanupPolicy string
 	// Dropped are settings of the source that the target topic does not have.
 	Dropped []Dropped
 	// Warnings are sentences about what is not as it should be and does not
@@ -94,7 +96,7 @@ func (t *Target) Ensure(ctx context.Context, plans []Plan) ([]Outcome, error) {
 	known := t.capabilities(ctx)
 	for _, w := range todo {
 		w.configs = PlanConfigs(ConfigInput{Source: w.plan.Source.Configs, Known: known,
-			Overrides: w.plan.Overrides, Replicas: int(w.plan.Replicas)})
+			Overrides: w.plan.Overrides, Replicas: int(w.plan.Replicas), CopyRetention: w.plan.CopyRetention})
 		w.out.Dropped, w.out.Warnings = w.configs.Dropped, w.configs.Notes
 	}
 	missing, existing, err := t.look(ctx, todo)
@@ -182,7 +184,7 @@ func (t *Target) create(ctx context.Context, missing []*work) (raced []*work, er
 					raced = append(raced, w)
 				case a.err == nil:
 					w.out.ID, w.out.Partitions, w.out.Created = a.id, w.plan.Partitions, true
-					w.out.MaxMessageBytes = w.forcedMessageBytes()
+					w.out.MaxMessageBytes, w.out.CleanupPolicy = w.forcedMessageBytes(), w.value(keyCleanup)
 				case w.leaveOut(a.err, try):
 					again = append(again, w)
 				default:
@@ -350,24 +352,17 @@ func (t *Target) correct(ctx context.Context, existing []*work) error {
 			continue
 		}
 		w.out.MaxMessageBytes, _ = number(d.settings[keyMaxMessage].Value)
+		w.out.CleanupPolicy = d.settings[keyCleanup].Value
+		w.out.Changed = append(Corrections(w.configs, d.settings), w.follow(d.settings)...)
 		if w.refuseCleanup(d.settings); w.out.Reason != "" {
+			w.out.Changed = nil
 			continue
 		}
-		if w.out.Changed = Corrections(w.configs, d.settings); len(w.out.Changed) > 0 {
+		if len(w.out.Changed) > 0 {
 			wrong = append(wrong, w)
 		}
 	}
 	return t.apply(ctx, wrong)
-}
-
-// refuseCleanup holds back records from a topic whose cleaner would remove what
-// the source keeps.
-func (w *work) refuseCleanup(have Settings) {
-	src, known := w.plan.Source.Configs[keyCleanup]
-	if dst := have[keyCleanup].Value; known && compacts(dst) && !compacts(src.Value) {
-		w.out.refuse(state.TopicRefused, "the target topic's cleanup.policy is %q and the source's %q: the target would remove records that the source keeps; set cleanup.policy=%s on topic %s",
-			dst, src.Value, src.Value, w.plan.Target)
-	}
 }
 
 // forcedMessageBytes is the max.message.bytes that mirroring asks for.
@@ -391,6 +386,9 @@ func (t *Target) apply(ctx context.Context, wrong []*work) error {
 			err := answers[w.plan.Target]
 			if err == nil {
 				w.out.MaxMessageBytes = max(w.out.MaxMessageBytes, w.forcedMessageBytes())
+				if c, ok := changed(w.out.Changed, keyCleanup); ok {
+					w.out.CleanupPolicy = c.Want
+				}
 				continue
 			}
 			text, critical := describe(w.out.Changed)

@@ -15,6 +15,11 @@ type Plan struct {
 	// Replicas is the replication factor asked for; it is never lowered (T3).
 	Replicas  int16
 	Overrides map[string]string
+	// CopyRetention is that of the PlanOptions.
+	CopyRetention bool
+	// Recorded is that of the PlanOptions, for this topic; nil for nothing on
+	// record.
+	Recorded func() Recorded
 	// Reason is not "" where the topic cannot be mirrored as it is; Detail says
 	// why. Ensure passes it over.
 	Reason state.Reason
@@ -26,6 +31,14 @@ type PlanOptions struct {
 	// ReplicationFactor of created topics; 0 is that of the source.
 	ReplicationFactor int16
 	Overrides         map[string]string
+	// CopyRetention is for links that do not follow the source's log start: the
+	// target topics get the source's retention settings and delete by
+	// themselves. Else their retention is off, and trimming them is up to klink.
+	CopyRetention bool
+	// Recorded tells what is on record of a source topic's mirror. It is asked
+	// after the target topic was looked at, and must be safe for concurrent use.
+	// Optional.
+	Recorded func(source string) Recorded
 	// Owner tells which source topic of this link a target topic belongs to on
 	// record, so that a newcomer whose name falls together with it is the one
 	// refused. Optional.
@@ -40,7 +53,11 @@ func PlanAll(found []SourceTopic, o PlanOptions) []Plan {
 	}
 	out := make([]Plan, 0, len(found))
 	for _, t := range found {
-		p := Plan{Source: t, Target: t.Target, Partitions: int32(len(t.Leaders)), Replicas: int16(t.Replicas), Overrides: o.Overrides}
+		p := Plan{Source: t, Target: t.Target, Partitions: int32(len(t.Leaders)), Replicas: int16(t.Replicas),
+			Overrides: o.Overrides, CopyRetention: o.CopyRetention}
+		if o.Recorded != nil {
+			p.Recorded = func() Recorded { return o.Recorded(t.Name) }
+		}
 		if o.ReplicationFactor > 0 {
 			p.Replicas = o.ReplicationFactor
 		}
