@@ -164,18 +164,11 @@ func (s *Store) ReserveCounters(ctx context.Context, r CounterRequest) (first in
 // reserve writes a block and reports whether it is the caller's.
 func (s *Store) reserve(ctx context.Context, b block) (bool, error) {
 	k, v := encodeCounters(b)
-	p, err := s.send(ctx, k, v)
+	offset, err := s.putThrough(ctx, k, v)
 	if err != nil {
 		return false, err
 	}
-	w, err := s.settle(ctx, p)
-	if err != nil {
-		return false, err
-	}
-	b.offset = w.offset
-	if err := s.catchUp(ctx, b.offset); err != nil {
-		return false, err
-	}
+	b.offset = offset
 	s.mu.Lock()
 	ok := s.view.undisputed(b)
 	var needless []block

@@ -1,8 +1,10 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"klink/fetcher/feed"
@@ -100,23 +102,37 @@ func (v *View) Pad(link, sourceTopic string, partition int32) (PadRecord, bool) 
 	return r, ok && r.TargetID == c.TargetID
 }
 
+// Pads returns the pad goals of all partitions of a source topic that have one,
+// sorted by partition; see Pad.
+func (v *View) Pads(link, sourceTopic string) []PadRecord {
+	tk := topicKey{link, sourceTopic}
+	c, ok := v.topics[tk]
+	if !ok {
+		return nil
+	}
+	var out []PadRecord
+	for k, r := range v.pads {
+		if k.topicKey == tk && k.id == c.SourceID && r.TargetID == c.TargetID {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b PadRecord) int { return cmp.Compare(a.Partition, b.Partition) })
+	return out
+}
+
 // Padding reports whether a partition of the source topic has a pad goal that is
 // not done: see PadRecord.Done.
 func (v *View) Padding(link, sourceTopic string) bool {
-	tk := topicKey{link, sourceTopic}
-	c, ok := v.topics[tk]
-	for k, r := range v.pads {
-		if ok && k.topicKey == tk && k.id == c.SourceID && r.TargetID == c.TargetID && !r.Done {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.Pads(link, sourceTopic), func(r PadRecord) bool { return !r.Done })
 }
 
-// PutPad writes a pad goal and how far it is.
+// PutPad writes a pad goal and how far it is. Once it returns nil, Pads shows
+// also what others wrote before it: of two that write first and look then, one
+// at least sees the other. It needs Run to be running.
 func (s *Store) PutPad(ctx context.Context, r PadRecord) error {
 	k, v := encodePad(r)
-	return s.put(ctx, k, v)
+	_, err := s.putThrough(ctx, k, v)
+	return err
 }
 
 // DropPad takes a pad goal off the record.
@@ -130,6 +146,13 @@ func (s *Store) Pad(link, sourceTopic string, partition int32) (PadRecord, bool)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.view.Pad(link, sourceTopic, partition)
+}
+
+// Pads returns the pad goals of a source topic; see View.Pads.
+func (s *Store) Pads(link, sourceTopic string) []PadRecord {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.view.Pads(link, sourceTopic)
 }
 
 // Padding reports whether any partition of the source topic is being padded; see

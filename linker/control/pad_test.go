@@ -1,6 +1,7 @@
 package control
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,6 +43,34 @@ func TestPadGoalsBelongToOnePairOfTopics(t *testing.T) {
 	again := open(t, newClient(t, c))
 	if _, ok := again.Pad("l", "t", 2); ok {
 		t.Error("dropped, and there after a restart")
+	}
+}
+
+func TestOfTwoThatPadOneSeesTheOther(t *testing.T) {
+	c := newCluster(t)
+	ctx := testContext(t)
+	a, b := open(t, newClient(t, c)), open(t, newClient(t, c))
+	topic := topicRecord("l", "t", "t")
+	must(t, a.PutTopic(ctx, topic))
+	eventually(t, "topic", func() bool { _, ok := b.Topic("l", "t"); return ok })
+	for round := range 30 {
+		var wg sync.WaitGroup
+		seen := make([]bool, 2)
+		for i, s := range []opened{a, b} {
+			wg.Go(func() {
+				err := s.PutPad(ctx, PadRecord{Link: "l", Topic: "t", SourceID: topic.SourceID, TargetID: topic.TargetID,
+					Partition: int32(i), Goal: int64(round), Reason: ledger.Padded})
+				if err != nil {
+					t.Error(err)
+				}
+				pads := s.Pads("l", "t")
+				seen[i] = len(pads) == 2 && pads[1-i].Goal == int64(round)
+			})
+		}
+		wg.Wait()
+		if !seen[0] && !seen[1] {
+			t.Fatalf("round %d: neither sees the other", round)
+		}
 	}
 }
 

@@ -302,6 +302,20 @@ func (s *Store) put(ctx context.Context, k Key, v any) error {
 	return s.finish(ctx, p)
 }
 
+// putThrough writes one record and returns its offset once the follower has read
+// past it: then reads of this store see all that was written before.
+func (s *Store) putThrough(ctx context.Context, k Key, v any) (int64, error) {
+	p, err := s.send(ctx, k, v)
+	if err != nil {
+		return 0, err
+	}
+	w, err := s.settle(ctx, p)
+	if err != nil {
+		return 0, err
+	}
+	return w.offset, s.catchUp(ctx, w.offset)
+}
+
 func (s *Store) finish(ctx context.Context, p *pending) error {
 	w, err := s.settle(ctx, p)
 	if err != nil {
