@@ -39,15 +39,56 @@ func BenchmarkRecords(b *testing.B) {
 	}
 }
 
+// BenchmarkRecode recodes a LogAppendTime batch of about 1 MB into its own codec.
 func BenchmarkRecode(b *testing.B) {
 	for _, codec := range allCodecs {
-		raw := oracleEncode(b, jsonRecords(0, 1000, 1000), batchShape{codec: codec, attributes: logAppendTimeBit, maxTime: 5})
+		for _, size := range []int{100, 1000, 16_000} {
+			records := jsonRecords(0, 1_000_000/size, size)
+			raw := oracleEncode(b, records, batchShape{codec: codec, attributes: logAppendTimeBit, maxTime: 5})
+			b.Run(fmt.Sprintf("%s/%dB", codec, size), func(b *testing.B) {
+				b.SetBytes(int64(size * len(records)))
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := Recode(raw, RecodeOptions{Codec: codec}); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkRecodeOld is BenchmarkRecode for a message set of magic 1.
+func BenchmarkRecodeOld(b *testing.B) {
+	for _, codec := range []Codec{CodecSnappy, CodecLZ4} {
+		records := jsonRecords(0, 1000, 1000)
+		raw := oldEncode(b, records, oldShape{magic: 1, innerMagic: 1, codec: codec, attributes: logAppendTimeBit, appendTime: 5})
 		b.Run(codec.String(), func(b *testing.B) {
 			b.SetBytes(1000 * 1000)
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := Recode(raw, RecodeOptions{Codec: codec}); err != nil {
 					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkRepeat fills a gap before a record of 200 bytes; the bytes are those
+// of the copies uncompressed.
+func BenchmarkRepeat(b *testing.B) {
+	for _, codec := range allCodecs {
+		r := jsonRecords(20_000, 1, 200)
+		raw := oracleEncode(b, r, batchShape{codec: codec})
+		b.Run(codec.String(), func(b *testing.B) {
+			b.SetBytes(20_001 * 200)
+			b.ReportAllocs()
+			for b.Loop() {
+				for _, err := range Pieces(raw, RecodeOptions{Codec: codec, Repeat: RepeatNext}) {
+					if err != nil {
+						b.Fatal(err)
+					}
 				}
 			}
 		})

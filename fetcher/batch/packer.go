@@ -3,39 +3,58 @@ package batch
 import (
 	"iter"
 	"math"
+	"sync"
 )
 
 // packer distributes records over batches that hold a size limit: each batch
-// holds neighbouring offsets only.
+// holds neighbouring offsets only. Packers are pooled for their list of records.
 type packer struct {
 	opt      RecodeOptions
 	maxBytes int
 	// emit takes each batch as it is made; its error ends the packing.
-	emit    func(Recoded) error
-	records []packed
-	scratch *buffer // of the batch under way
-	source  *buffer // holds the payloads; nil where they lie elsewhere
+	emit     func(Recoded) error
+	records  []packed
+	payloads []byte  // that the records point into
+	scratch  *buffer // of the batch under way
+	source   *buffer // of the payloads; nil where they lie elsewhere
 }
 
-// packed is a record to pack. Its payload is not copied: it must stay as it is
-// until the packing has ended.
+// packed is a record to pack. It holds positions instead of a slice, for lists
+// of pointers are what the garbage collector would spend its time on here.
 type packed struct {
 	offset    int64
 	timestamp int64
-	payload   []byte
+	from, to  int // of the payload in packer.payloads
 }
+
+func (r packed) bytes() int { return r.to - r.from }
 
 // recordOverhead is what a record usually takes beside its payload, rounded up:
 // length, attributes, timestamp delta, offset delta.
 const recordOverhead = 10
 
+// maxPooledRecords is the longest list of records that is kept for the next use:
+// 2 MiB, more than batches of 1 MiB usually need.
+const maxPooledRecords = 64 << 10
+
+var packers = sync.Pool{New: func() any { return new(packer) }}
+
 func newPacker(opt RecodeOptions, emit func(Recoded) error) *packer {
-	return &packer{opt: opt, maxBytes: maxBatchBytes(opt.MaxBytes), emit: emit, scratch: takeBuffer()}
+	p := packers.Get().(*packer)
+	*p = packer{opt: opt, maxBytes: maxBatchBytes(opt.MaxBytes), emit: emit, records: p.records[:0], scratch: takeBuffer()}
+	return p
 }
 
+// release gives the packer back; it must not be used any more.
 func (p *packer) release() {
 	p.scratch.release()
 	p.source.release()
+	records := p.records
+	if cap(records) > maxPooledRecords {
+		records = nil
+	}
+	*p = packer{records: records}
+	packers.Put(p)
 }
 
 // take adds a record, whose offset must be above that of the one before.
@@ -63,7 +82,7 @@ func (p *packer) load(b []byte) error {
 	if err != nil {
 		return err
 	}
-	p.source = scratch
+	p.source, p.payloads = scratch, body
 	c := newCursor(h, body)
 	var r Record // only to see that the payload is sound
 	for {
@@ -74,7 +93,8 @@ func (p *packer) load(b []byte) error {
 		if err != nil || !ok {
 			return err
 		}
-		p.take(packed{c.offset(raw), c.timestamp(raw), raw.payload})
+		to := len(body) - len(c.body) // a payload ends its record
+		p.take(packed{c.offset(raw), c.timestamp(raw), to - len(raw.payload), to})
 	}
 }
 
@@ -83,7 +103,6 @@ func (p *packer) load(b []byte) error {
 func (p *packer) gather(records iter.Seq2[Record, error], maxBytes int) error {
 	p.source = takeBuffer()
 	arena := p.source.b[:0]
-	var ends []int
 	for r, err := range records {
 		if err != nil {
 			return err
@@ -91,19 +110,14 @@ func (p *packer) gather(records iter.Seq2[Record, error], maxBytes int) error {
 		if r.Offset < p.opt.From {
 			continue
 		}
+		from := len(arena)
 		arena = appendPayload(arena, r)
 		if len(arena) > maxBytes {
 			return ErrLimit
 		}
-		p.records = append(p.records, packed{offset: r.Offset, timestamp: r.Timestamp})
-		ends = append(ends, len(arena))
+		p.take(packed{r.Offset, r.Timestamp, from, len(arena)})
 	}
-	p.source.b = arena // only now it does not move any more
-	from := 0
-	for i, to := range ends {
-		p.records[i].payload = arena[from:to]
-		from = to
-	}
+	p.source.b, p.payloads = arena, arena
 	return nil
 }
 
@@ -142,9 +156,9 @@ func (p *packer) packRun(run []packed) error {
 	// At most half of the whole, so that at least two pieces come out.
 	share := payloadBytes(run) / (len(encoded)/p.maxBytes + 1)
 	for len(run) > 0 {
-		n, sum := 1, len(run[0].payload)
-		for n < len(run) && sum+len(run[n].payload) <= share {
-			sum += len(run[n].payload)
+		n, sum := 1, run[0].bytes()
+		for n < len(run) && sum+run[n].bytes() <= share {
+			sum += run[n].bytes()
 			n++
 		}
 		if err := p.packRun(run[:n]); err != nil {
@@ -158,7 +172,7 @@ func (p *packer) packRun(run []packed) error {
 func payloadBytes(run []packed) int {
 	sum := 0
 	for _, r := range run {
-		sum += len(r.payload)
+		sum += r.bytes()
 	}
 	return sum
 }
@@ -178,7 +192,7 @@ func (p *packer) encodeAs(codec Codec, run []packed) ([]byte, error) {
 	}
 	b := newBuilder(dst, codec, p.scratch)
 	for _, r := range run {
-		b.add(r.timestamp, r.payload)
+		b.add(r.timestamp, p.payloads[r.from:r.to])
 	}
 	return b.seal(dst, p.scratch)
 }

@@ -45,7 +45,7 @@ func (p *packer) packRepeated() error {
 	var run []packed
 	next, size := max(p.opt.From, 0), 0
 	for _, r := range p.records {
-		cost := len(r.payload) + recordOverhead
+		cost := r.bytes() + recordOverhead
 		for ; next <= r.offset; next++ {
 			if len(run) > 0 && (size+cost > p.maxBytes-HeaderLen || len(run) == MaxRepeatCount) {
 				if err := p.packCopies(run); err != nil {
@@ -53,7 +53,7 @@ func (p *packer) packRepeated() error {
 				}
 				run, size = run[:0], 0
 			}
-			run = append(run, packed{next, r.timestamp, r.payload})
+			run = append(run, packed{next, r.timestamp, r.from, r.to})
 			size += cost
 		}
 	}
