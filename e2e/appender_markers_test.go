@@ -67,7 +67,7 @@ func sequenced(first int64, n int, sequence int32) []byte {
 
 // mark writes count markers with coordinator epochs from first on.
 func (r *appenderRig) mark(t appender.Target, first int32, count int) appender.MarkerResult {
-	m := appender.Markers{Identity: batch.Identity{ProducerID: appenderPID + int64(t.Partition)}}
+	m := appender.Markers{Identity: batch.Identity{ProducerID: appenderPID + int64(t.Partition)}, LeaderEpoch: appender.AnyLeader}
 	for i := range int32(count) {
 		m.CoordinatorEpochs = append(m.CoordinatorEpochs, first+i)
 	}
@@ -232,7 +232,7 @@ func markersFenced(t *testing.T, k *lab.Kafka) {
 	r.ends(target, 13)
 
 	// A marker of the next epoch fences data and markers of this one.
-	fence := appender.Markers{Identity: batch.Identity{ProducerID: appenderPID, ProducerEpoch: 1}, CoordinatorEpochs: []int32{200}}
+	fence := appender.Markers{Identity: batch.Identity{ProducerID: appenderPID, ProducerEpoch: 1}, CoordinatorEpochs: []int32{200}, LeaderEpoch: appender.AnyLeader}
 	r.marked(r.a.WriteMarkers(context.Background(), target, fence), appender.MarkersDone)
 	res = r.mark(target, 201, 1)
 	r.marked(res, appender.MarkersProducerFenced)

@@ -99,8 +99,7 @@ func TestTrim(t *testing.T) {
 			wantOutcome(t, r.append(p, 0, 10, 0), Appended, "")
 			starts[p] = int64(i + 1)
 		}
-		other, below := Target{Topic: "a", ID: [16]byte{9}}, r.target("a", 7-7)
-		below.Partition = 5
+		other, last := Target{Topic: "a", ID: [16]byte{9}}, r.target("a", 5)
 		starts[other] = 3
 		got := r.a.Trim(t.Context(), starts)
 		for p, want := range starts {
@@ -114,12 +113,12 @@ func TestTrim(t *testing.T) {
 		if g := got[other]; g.Reason != state.TargetRecreated || g.LogStart != -1 || !errors.Is(g.Err, ErrTopicID) {
 			t.Errorf("other id: %+v", g)
 		}
-		if g := r.a.Trim(t.Context(), map[Target]int64{below: -1})[below]; !errors.Is(g.Err, ErrBadTrim) {
+		if g := r.a.Trim(t.Context(), map[Target]int64{last: -1})[last]; !errors.Is(g.Err, ErrBadTrim) {
 			t.Errorf("trim to -1: %+v", g)
 		}
-		ends := r.a.Ends(t.Context(), []Target{below})
-		if ends[below].LogStart != 6 || ends[below].LogEnd != 10 {
-			t.Errorf("%+v", ends[below])
+		ends := r.a.Ends(t.Context(), []Target{last})
+		if ends[last].LogStart != 6 || ends[last].LogEnd != 10 {
+			t.Errorf("%+v", ends[last])
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"klink/fetcher/leaders"
 )
@@ -55,6 +56,7 @@ type markerJob struct {
 	markers Markers
 	leader  leaders.Leader
 	doubts  int
+	until   time.Time         // markers leave before this or not at all; zero is no limit
 	done    chan MarkerResult // size 1: a lane never waits for a caller
 
 	// Guarded by desk.mu:
@@ -278,13 +280,7 @@ func (d *desk) abandon(j *markerJob, why error) {
 	}
 }
 
-// giveBack returns a job that was taken and not sent.
-func (d *desk) giveBack(j *markerJob, why error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.giveBackLocked(j, why)
-}
-
+// giveBackLocked returns a job that was not sent.
 func (d *desk) giveBackLocked(j *markerJob, why error) {
 	j.in, j.cut = nil, nil
 	if !j.settles() {

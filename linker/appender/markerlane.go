@@ -76,12 +76,16 @@ func (l *markerLane) carry(ctx context.Context, jobs []*markerJob) {
 	begun := time.Now()
 	resp, err := l.send(ctx, req)
 	l.met.settled(ctx, time.Since(begun))
-	if err == nil {
+	if err == nil && req.encoded.Load() {
 		l.judge(ctx, jobs, resp)
 		return
 	}
 	l.forget() // whatever it was, the connection is not to be trusted
-	if !req.encoded.Load() {
+	switch {
+	case req.late.Load():
+		l.failUnsent(ctx, jobs, context.DeadlineExceeded)
+		return
+	case !req.encoded.Load():
 		l.failUnsent(ctx, jobs, l.explain(ctx, err))
 		return
 	}
@@ -100,6 +104,8 @@ func (l *markerLane) keepOwn(ctx context.Context, jobs []*markerJob) []*markerJo
 		switch {
 		case err != nil:
 			l.refuseUnsent(ctx, j, err)
+		case !j.settles() && j.markers.LeaderEpoch != AnyLeader && j.markers.LeaderEpoch != leader.Epoch:
+			l.refuseUnsent(ctx, j, fmt.Errorf("%w: epoch %d, now %d", ErrLeaderEpoch, j.markers.LeaderEpoch, leader.Epoch))
 		case leader.Broker != l.broker:
 			l.d.again(j, leader)
 		default:
@@ -251,6 +257,9 @@ func (l *markerLane) failUnsent(ctx context.Context, jobs []*markerJob, err erro
 // refuseUnsent concludes a job that has nowhere to go.
 func (l *markerLane) refuseUnsent(ctx context.Context, j *markerJob, err error) {
 	reason, right, _ := readVerdict(err, rightDescribe)
+	if errors.Is(err, ErrLeaderEpoch) {
+		reason = "" // the caller looks again and goes on
+	}
 	v := markerVerdict{outcome: MarkersNotSent, reason: reason, class: classNotSent, right: right, moved: true}
 	l.conclude(ctx, j, v, false, err)
 }

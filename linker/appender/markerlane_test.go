@@ -307,6 +307,72 @@ func TestMarkersFollowTheLeader(t *testing.T) {
 	})
 }
 
+// Markers that rely on a log end read in one leader epoch do not go to another:
+// neither when the map knows of it at once nor when it learns while they wait.
+func TestMarkersOfOneLeaderEpoch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigOptions{brokers: 2, topics: map[string]int32{"a": 2}})
+		defer r.stop()
+		r.lead(map[int32]int32{0: 0, 1: 0})
+		p, other := r.target("a", 0), r.target("a", 1)
+		was, _ := r.leaders.Leader("a", 1)
+		under := rising(other, 0, 1)
+		under.LeaderEpoch = was.Epoch
+		wantMarkers(t, r.a.WriteMarkers(t.Context(), other, under), MarkersDone, "")
+
+		h := r.holdMarkers(func(req *kmsg.WriteTxnMarkersRequest) bool { return partitionsMarked(req)[0] == 0 })
+		first := r.begin(t.Context(), p, 0, 1)
+		h.wait(1)
+		waits := make(chan MarkerResult, 1)
+		go func() { waits <- r.a.WriteMarkers(t.Context(), other, under) }()
+		synctest.Wait()
+		r.lead(map[int32]int32{1: 1})
+		h.release()
+		wantMarkers(t, <-first, MarkersDone, "")
+		for range 2 {
+			res := <-waits
+			wantMarkers(t, res, MarkersNotSent, "")
+			if !errors.Is(res.Err, ErrLeaderEpoch) {
+				t.Error(res.Err)
+			}
+			waits <- r.a.WriteMarkers(t.Context(), other, under)
+		}
+		under.LeaderEpoch++
+		wantMarkers(t, r.a.WriteMarkers(t.Context(), other, under), MarkersDone, "")
+	})
+}
+
+// A request whose bytes are made too late has no markers in it.
+func TestMarkersTooLateWhenEncoded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		jobs := []*markerJob{{markers: rising(Target{}, 0, 3)}, {markers: rising(Target{Partition: 1}, 0, 3), until: now.Add(time.Second)},
+			{markers: rising(Target{Partition: 2}, 0, 3), until: now.Add(2 * time.Second)}}
+		req := newMarkerRequest(jobs, time.Minute)
+		for _, c := range []struct {
+			at      time.Duration
+			markers int
+		}{{0, 9}, {time.Second - 1, 9}, {time.Second, 0}, {0, 0}} {
+			pass(time.Until(now.Add(c.at)))
+			raw := req.AppendTo([]byte("header"))
+			got := kmsg.NewWriteTxnMarkersRequest()
+			if err := got.ReadFrom(raw[len("header"):]); err != nil || len(got.Markers) != c.markers {
+				t.Errorf("after %v: %d markers, %v", c.at, len(got.Markers), err)
+			}
+			if req.encoded.Load() == (c.markers == 0) || req.late.Load() != (c.markers == 0) {
+				t.Errorf("after %v: encoded %v, late %v", c.at, req.encoded.Load(), req.late.Load())
+			}
+		}
+		r := newRig(t, rigOptions{topics: map[string]int32{"a": 1}})
+		defer r.stop()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if res := <-r.begin(ctx, r.target("a", 0), 0, 1); res.Outcome != MarkersNotSent || !errors.Is(res.Err, context.Canceled) {
+			t.Errorf("%+v", res)
+		}
+	})
+}
+
 func TestMarkersFitting(t *testing.T) {
 	job := func(count, doubts int) *markerJob {
 		return &markerJob{markers: rising(Target{}, 0, count), doubts: doubts}

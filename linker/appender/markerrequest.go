@@ -22,7 +22,9 @@ const markersVersion = 1
 type markerRequest struct {
 	*kmsg.WriteTxnMarkersRequest
 	timeout time.Duration
+	until   time.Time // the first of the jobs' limits, zero for none
 	encoded atomic.Bool
+	late    atomic.Bool // until had passed: the request went without markers
 }
 
 // newMarkerRequest lists the jobs' markers, each job's in their order, which is
@@ -32,6 +34,9 @@ func newMarkerRequest(jobs []*markerJob, timeout time.Duration) *markerRequest {
 	count := 0
 	for _, j := range jobs {
 		count += len(j.markers.CoordinatorEpochs)
+		if !j.until.IsZero() && (r.until.IsZero() || j.until.Before(r.until)) {
+			r.until = j.until
+		}
 	}
 	r.Markers = make([]kmsg.WriteTxnMarkersRequestMarker, 0, count)
 	for _, j := range jobs {
@@ -55,14 +60,22 @@ func (r *markerRequest) MaxVersion() int16 { return markersVersion }
 func (r *markerRequest) Timeout() int32 { return int32(r.timeout.Milliseconds()) }
 
 // AppendTo implements kmsg.Request. kgo calls it again after a first try of
-// which no byte was written.
+// which no byte was written. The clock is read last, since a process may have
+// been frozen anywhere before: too late, the request travels without markers,
+// which brokers answer and do nothing about.
 func (r *markerRequest) AppendTo(dst []byte) []byte {
-	r.encoded.Store(true)
 	size := 64
 	for i := range r.Markers {
 		size += 32 + len(r.Markers[i].Topics[0].Topic)
 	}
-	return r.WriteTxnMarkersRequest.AppendTo(slices.Grow(dst, size))
+	full := r.WriteTxnMarkersRequest.AppendTo(slices.Grow(dst, size))
+	late := !r.until.IsZero() && !time.Now().Before(r.until)
+	r.late.Store(late)
+	r.encoded.Store(!late)
+	if late {
+		return (&kmsg.WriteTxnMarkersRequest{Version: r.Version}).AppendTo(dst)
+	}
+	return full
 }
 
 // markerConn sends requests on the connection that markers take.

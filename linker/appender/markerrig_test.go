@@ -16,7 +16,7 @@ import (
 
 // rising makes count markers of the partition's own producer, from first on.
 func rising(t Target, first int32, count int) Markers {
-	m := Markers{Identity: batch.Identity{ProducerID: testPID + int64(t.Partition)}}
+	m := Markers{Identity: batch.Identity{ProducerID: testPID + int64(t.Partition)}, LeaderEpoch: AnyLeader}
 	for i := range int32(count) {
 		m.CoordinatorEpochs = append(m.CoordinatorEpochs, first+i)
 	}

@@ -33,6 +33,8 @@ var (
 	ErrNoMarkerClients = errors.New("no connections for markers")
 	// ErrBadMarkers: the markers are not what a broker takes one after the other.
 	ErrBadMarkers = errors.New("not markers of one producer with rising coordinator epochs")
+	// ErrLeaderEpoch: the leader epoch is not the one the markers are for.
+	ErrLeaderEpoch = errors.New("the leader has changed")
 )
 
 // Markers are COMMIT markers of one producer for one partition, in order. Each
@@ -45,7 +47,16 @@ type Markers struct {
 	// producer id below the highest one it has seen, and takes an equal one: a
 	// value must never be used twice.
 	CoordinatorEpochs []int32
+	// LeaderEpoch is the one in which the log end was read, or the last answer
+	// given, that the markers rely on. Where the leader map knows another one, they
+	// are not sent (ErrLeaderEpoch). AnyLeader is for markers that rely on nothing,
+	// such as fences.
+	LeaderEpoch int32
 }
+
+// AnyLeader is no certain leader epoch. A cluster that tells no leader epochs
+// has it as its only one.
+const AnyLeader int32 = -1
 
 func (m Markers) check() error {
 	switch {
@@ -97,11 +108,15 @@ type MarkerResult struct {
 // MaxMarkers together; single ones have a connection of their own and so do not
 // wait for bulks. ctx stands for the right to write: when it ends, markers that
 // wait come back unsent, and the connection of those under way is cut, which
-// leaves whoever shares the request in doubt as well (MarkersUnknown).
+// leaves whoever shares the request in doubt as well (MarkersUnknown). Its
+// deadline is looked at once more when the request's bytes are made.
 func (a *Appender) WriteMarkers(ctx context.Context, t Target, m Markers) MarkerResult {
 	err := m.check()
 	if err == nil && (a.opts.Markers == nil || a.opts.MarkerBulks == nil) {
 		err = ErrNoMarkerClients
+	}
+	if err == nil {
+		err = ctx.Err()
 	}
 	if err != nil {
 		return markersNotSent(t, err)
@@ -118,6 +133,7 @@ func (a *Appender) WriteMarkers(ctx context.Context, t Target, m Markers) Marker
 		return MarkerResult{Outcome: MarkersNotSent, Leader: leader, Reason: fault.Reason, Err: fault}
 	}
 	j := &markerJob{op: opMarkers, target: t, markers: m, leader: leader, doubts: part.doubts, done: make(chan MarkerResult, 1)}
+	j.until, _ = ctx.Deadline()
 	if !a.desk.submit(j) {
 		a.desk.release(t, false)
 		return markersNotSent(t, ErrStopped)

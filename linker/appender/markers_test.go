@@ -69,16 +69,16 @@ func TestMarkersChecked(t *testing.T) {
 		m    Markers
 		ok   bool
 	}{
-		{"one", Markers{good, []int32{0}}, true},
-		{"rising with steps", Markers{good, []int32{1, 2, 9, 1<<31 - 1}}, true},
-		{"none", Markers{good, nil}, false},
-		{"equal", Markers{good, []int32{1, 1}}, false},
-		{"falling", Markers{good, []int32{2, 1}}, false},
-		{"negative", Markers{good, []int32{-1}}, false},
+		{"one", Markers{good, []int32{0}, AnyLeader}, true},
+		{"rising with steps", Markers{good, []int32{1, 2, 9, 1<<31 - 1}, AnyLeader}, true},
+		{"none", Markers{good, nil, AnyLeader}, false},
+		{"equal", Markers{good, []int32{1, 1}, AnyLeader}, false},
+		{"falling", Markers{good, []int32{2, 1}, AnyLeader}, false},
+		{"negative", Markers{good, []int32{-1}, AnyLeader}, false},
 		{"too many", rising(Target{}, 0, MaxMarkers+1), false},
-		{"no producer", Markers{batch.Identity{ProducerID: -1}, []int32{0}}, false},
-		{"no state", Markers{batch.Identity{ProducerID: -2}, []int32{0}}, false},
-		{"no epoch", Markers{batch.Identity{ProducerID: 5, ProducerEpoch: -1}, []int32{0}}, false},
+		{"no producer", Markers{batch.Identity{ProducerID: -1}, []int32{0}, AnyLeader}, false},
+		{"no state", Markers{batch.Identity{ProducerID: -2}, []int32{0}, AnyLeader}, false},
+		{"no epoch", Markers{batch.Identity{ProducerID: 5, ProducerEpoch: -1}, []int32{0}, AnyLeader}, false},
 	} {
 		if err := c.m.check(); (err == nil) != c.ok || err != nil && !errors.Is(err, ErrBadMarkers) {
 			t.Errorf("%s: %v", c.name, err)
