@@ -190,7 +190,9 @@ func innerOffsets(set []byte) (first, last int64, err error) {
 }
 
 // OldFormatRange returns the offsets (both inclusive) that a whole message-set
-// entry of magic 0 or 1 stands for: those of its first and its last message.
+// entry of magic 0 or 1 stands for: from its first message to the entry's own
+// offset. That is the last message's; only with magic 0, where it can be written
+// otherwise, may messages be missing at the end (consumers go on after it).
 //
 // The CRC of a compressed entry is checked before it is opened (B4), which is
 // bounded as Records with zero Limits (B2). That of others is left to Records.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -320,6 +321,20 @@ func TestOldRecordsLimit(t *testing.T) {
 	}
 	if got, err := Recode(large, RecodeOptions{Limits: small}); err != nil || len(got) != 1 {
 		t.Error(len(got), err)
+	}
+}
+
+// A wrapper of magic 0 whose offset lies beyond its last message: a reader's next
+// offset is the one after the wrapper.
+func TestOldWrapperBeyondItsLastMessage(t *testing.T) {
+	set := append(oldBytes(0, 40, nil, nil, CodecNone), oldBytes(0, 41, nil, nil, CodecNone)...)
+	entry := oldBytes(0, 44, nil, kgoCompress(t, CodecGzip, set), CodecGzip)
+	if base, last, err := OldFormatRange(entry); err != nil || base != 40 || last != 44 {
+		t.Fatalf("%d to %d, %v", base, last, err)
+	}
+	pieces, err := Recode(entry, RecodeOptions{})
+	if want := []span{{40, 2}}; err != nil || !slices.Equal(spansOf(pieces), want) {
+		t.Fatalf("%v, %v", spansOf(pieces), err)
 	}
 }
 
