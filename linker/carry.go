@@ -19,8 +19,8 @@ import (
 // nothing, and only the knowledge of the end does.
 const freshness = 100 * time.Millisecond
 
-// slow is how long an append may take before the rest of a chunk is given up
-// for others that wait for the fetch budget.
+// slow is how long an append may take, by itself and behind another one, before
+// the rest of a chunk is given up for others that wait for the fetch budget.
 const slow = time.Second
 
 // carry brings one chunk to the target. It returns nil when all of it that can
@@ -31,7 +31,7 @@ func (p *partition) carry(ctx, hard context.Context, c *feed.Chunk) *stop {
 		return halt(state.Corrupt, "fetched at offset %d: %v", c.Next, err)
 	}
 	for raw := c.Batches; len(entries) > 0; {
-		step := plan.Next(p.next, entries, c.Aborted, p.limits)
+		step := plan.Next(p.sent, entries, c.Aborted, p.limits)
 		switch step.Kind {
 		case plan.Drop:
 		case plan.Halt:
@@ -55,24 +55,24 @@ func (p *partition) write(ctx, hard context.Context, step plan.Step, raw [][]byt
 	if s := p.learnEpoch(ctx, step); s != nil {
 		return s
 	}
-	began := time.Now()
 	for len(raw) > 0 {
-		batches, taken, s := p.encode(step, raw)
+		// What is encoded needs a buffer, so wait for a free place first.
+		if s := p.landUntil(hard, mostFlights-1); s != nil {
+			return s
+		}
+		batches, f, s := p.encode(step, raw)
 		if s != nil {
 			return s
 		}
 		for _, b := range batches {
-			if s := p.append(hard, b); s != nil {
-				return p.findGuilty(s, raw[:taken])
+			if s := p.send(ctx, hard, f, b); s != nil {
+				return s
 			}
 		}
-		raw = raw[taken:]
+		raw = raw[len(f.raw):]
 	}
-	if p.next != step.End {
-		return halt(state.Corrupt, "the batch at offset %d held records up to %d, its header said %d", step.Base, p.next-1, step.End-1)
-	}
-	if time.Since(began) > slow && p.memory.Contended() {
-		return reprobe("the target takes over %s an append while others wait for memory: read again later", slow)
+	if p.sent != step.End {
+		return halt(state.Corrupt, "the batch at offset %d held records up to %d, its header said %d", step.Base, p.sent-1, step.End-1)
 	}
 	return nil
 }
@@ -96,25 +96,27 @@ func (p *partition) learnEpoch(ctx context.Context, step plan.Step) *stop {
 	return nil
 }
 
-// encode makes the next batches of a step, not yet patched, and tells how many
-// of the raw ones they stand for.
-func (p *partition) encode(step plan.Step, raw [][]byte) (batches [][]byte, taken int, s *stop) {
+// encode makes the next batches of a step, not yet patched. The flight tells
+// which of the raw ones they stand for.
+func (p *partition) encode(step plan.Step, raw [][]byte) (batches [][]byte, f flight, s *stop) {
 	switch {
 	case step.Kind == plan.Recode:
 		batches, s = p.recode(step, raw[0])
-		return batches, 1, s
+		return batches, flight{raw: raw[:1]}, s
 	case len(raw) == 1:
-		return raw, 1, nil
+		return raw, flight{raw: raw}, nil
 	}
-	merged, n, err := batch.Merge(p.scratch[:0], raw, batch.MergeOptions{MaxBytes: p.limits.MaxBatchBytes})
-	switch {
-	case err == nil:
-		p.scratch = merged
-		return [][]byte{merged}, n, nil
-	case errors.Is(err, batch.ErrNotMergeable):
-		return raw[:1], 1, nil // goes by itself
+	scratch := scratches.Get().(*[]byte)
+	merged, n, err := batch.Merge((*scratch)[:0], raw, batch.MergeOptions{MaxBytes: p.limits.MaxBatchBytes})
+	if err == nil {
+		*scratch = merged
+		return [][]byte{merged}, flight{raw: raw[:n], scratch: scratch}, nil
 	}
-	return nil, 0, halt(state.Corrupt, "merge the batches at offsets %d to %d: %v", step.Base, step.End-1, err)
+	scratches.Put(scratch)
+	if errors.Is(err, batch.ErrNotMergeable) {
+		return raw[:1], flight{raw: raw[:1]}, nil // goes by itself
+	}
+	return nil, flight{}, halt(state.Corrupt, "merge the batches at offsets %d to %d: %v", step.Base, step.End-1, err)
 }
 
 // recode writes one batch anew from the offset wanted on, in its own codec.
@@ -136,39 +138,6 @@ func (p *partition) recode(step plan.Step, raw []byte) ([][]byte, *stop) {
 		out[i] = made[i].Bytes
 	}
 	return out, nil
-}
-
-// append sends one batch to where the log ends and checks where it landed.
-func (p *partition) append(ctx context.Context, b []byte) *stop {
-	h, err := batch.ParseHeader(b)
-	if err != nil {
-		return halt(state.Corrupt, "batch for offset %d: %v", p.next, err)
-	}
-	if err := batch.Patch(b, batch.Fields{Identity: p.identity, BaseSequence: p.seq}); err != nil {
-		return halt(state.Corrupt, "batch for offset %d: %v", p.next, err)
-	}
-	if s := p.lookWhileUnguarded(ctx); s != nil {
-		return s
-	}
-	began := time.Now()
-	r := p.target.AppendRun(ctx, p.dst, appender.Batch{Bytes: b, Expect: p.next, Follow: p.follow})
-	if r.Outcome != appender.Appended {
-		s := onAppend(r, p.next, int64(h.Count))
-		if s.reason == state.TooLarge {
-			s.detail = fmt.Sprintf("the batch at offsets %d to %d takes %d bytes: %s", p.next, p.next+int64(h.Count)-1, len(b), s.detail)
-		}
-		return s
-	}
-	p.next += int64(h.Count)
-	p.confirmed, p.confirmedAt = p.next, time.Now()
-	p.seq = appender.NextSequence(p.seq, h.Count)
-	p.lastTimestamp = h.MaxTimestamp
-	p.shown.sawTarget(feed.Unknown, p.next, p.confirmedAt)
-	if r.Retimed {
-		return halt(state.Diverged, "the target gave its own time to offsets %d to %d: its message.timestamp.type is LogAppendTime", p.next-int64(h.Count), p.next-1)
-	}
-	p.count.appended(p.src, int64(h.Count), int64(len(b)), p.confirmedAt.Sub(began))
-	return nil
 }
 
 // lookWhileUnguarded makes sure of two things where a broker that may have

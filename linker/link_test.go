@@ -186,8 +186,8 @@ func (w *world) target(t appender.Target) *memTarget {
 	return &memTarget{log: w.log(w.dst, feed.Partition{Topic: t.Topic, Partition: t.Partition})}
 }
 
-func (w *world) AppendRun(ctx context.Context, t appender.Target, b appender.Batch) appender.Result {
-	return w.target(t).AppendRun(ctx, t, b)
+func (w *world) Begin(ctx context.Context, t appender.Target, b appender.Batch) *appender.Pending {
+	return w.target(t).Begin(ctx, t, b)
 }
 
 func (w *world) LogEnds(ctx context.Context, ts []appender.Target) map[appender.Target]appender.LogEnd {

@@ -278,7 +278,41 @@ const (
 	replyTwice         // appended twice by an old request: the second is a duplicate
 )
 
-func (t *memTarget) AppendRun(_ context.Context, _ appender.Target, batch appender.Batch) appender.Result {
+// memFlights tells what became of appends that others may follow.
+var memFlights sync.Map // *appender.Pending -> *memFlight
+
+type memFlight struct {
+	ended   chan struct{}
+	outcome appender.Outcome
+}
+
+// Begin appends in a goroutine of its own, after the append it follows.
+func (t *memTarget) Begin(_ context.Context, _ appender.Target, b appender.Batch) *appender.Pending {
+	p, settle := appender.Promise()
+	f := &memFlight{ended: make(chan struct{})}
+	memFlights.Store(p, f)
+	go func() {
+		r := appender.Result{Outcome: appender.NotSent, Base: -1, Err: appender.ErrPredecessor}
+		ok := true
+		if before, known := memFlights.LoadAndDelete(b.After); known {
+			was := before.(*memFlight)
+			<-was.ended
+			// Behind a failure it comes back unsent, or was on its way already.
+			t.mu.Lock()
+			ok = was.outcome == appender.Appended || t.appends%2 == 0
+			t.mu.Unlock()
+		}
+		if ok {
+			r = t.append(b)
+		}
+		f.outcome = r.Outcome
+		close(f.ended)
+		settle(r)
+	}()
+	return p
+}
+
+func (t *memTarget) append(batch appender.Batch) appender.Result {
 	b, expect := batch.Bytes, batch.Expect
 	t.mu.Lock()
 	t.appends++

@@ -41,16 +41,19 @@ type partition struct {
 	count     *counters
 	guard     time.Duration // producer.id.expiration.ms of the target
 
-	// next is the offset the next append must get; confirmed the end of what
-	// was compared with the source or appended by this process, Unknown before.
-	next, confirmed int64
-	seq             int32
-	lastEpoch       int32
-	recorded        bool // the lineage of this partition has begun (K3)
-	lastTimestamp   int64
-	confirmedAt     time.Time
-	scratch         []byte
-	follow          appender.Follow // another batch of the chunk under way follows
+	// next is the target's log end as last confirmed; sent the one it will have
+	// once the flights have landed, and where the next batch goes; confirmed the
+	// end of what was compared with the source or appended by this process,
+	// Unknown before. seq and lastTimestamp go with sent.
+	next, sent, confirmed int64
+	flights               []flight
+	remembered            bool // the broker answered for this position's producer
+	seq                   int32
+	lastEpoch             int32
+	recorded              bool // the lineage of this partition has begun (K3)
+	lastTimestamp         int64
+	confirmedAt           time.Time
+	follow                appender.Follow // another batch of the chunk under way follows
 
 	// maxBatchBytes is the target topic's limit as last read, set from outside.
 	maxBatchBytes atomic.Int64
@@ -76,7 +79,6 @@ func (p *partition) run(ctx, hard context.Context) {
 		pause := wait.NextBackOff()
 		if s.event == state.Stopped {
 			if !s.reason.Remote() {
-				p.release()
 				return
 			}
 			pause = haltRetry
@@ -114,16 +116,32 @@ func (p *partition) cycle(ctx, hard context.Context) *stop {
 	if s := p.probe(ctx); s != nil {
 		return s
 	}
+	p.sent, p.remembered = p.next, false
+	return p.drain(hard, p.mirror(ctx, hard))
+}
+
+// mirror reads from the position on and appends, until something ends it.
+// Flights may be under way then.
+func (p *partition) mirror(ctx, hard context.Context) *stop {
 	stream := p.source.Open(feed.Start{Partition: p.src, ID: p.srcID, Next: p.next, LastEpoch: p.lastEpoch})
 	defer stream.Close()
 	for {
+		var landed <-chan appender.Result
+		if len(p.flights) > 0 {
+			landed = p.flights[0].pending.Done()
+		}
 		select {
 		case <-ctx.Done():
 			return reprobe("ended")
 		case seen := <-p.moved:
-			if seen.was == p.next { // else it moved on since the look began
+			if len(p.flights) == 0 && seen.was == p.next { // else it moved on since the look began
 				return reprobe("idle: the target's log end is %d, expected %d (%v)", seen.end.End, p.next, seen.end.Err)
 			}
+		case r := <-landed:
+			if s := p.land(r); s != nil {
+				return s
+			}
+			p.advance()
 		case ev, ok := <-stream.Events:
 			if s := p.take(ctx, hard, ev, ok); s != nil {
 				return s
@@ -145,9 +163,16 @@ func (p *partition) take(ctx, hard context.Context, ev feed.Event, ok bool) *sto
 		p.settle(s) // the stream goes on trying
 		return nil
 	case ev.Chunk != nil:
-		defer ev.Chunk.Release() // K4
 		p.shown.sawSource(ev.Chunk.LogStart, ev.Chunk.LastStable, ev.Chunk.HighWatermark, ev.Chunk.SeenAt)
-		if s := p.carry(ctx, hard, ev.Chunk); s != nil {
+		before := p.sent
+		s := p.carry(ctx, hard, ev.Chunk)
+		// Its bytes are needed until the last batch made of them has landed (K4).
+		if n := len(p.flights); n > 0 && p.sent > before {
+			p.flights[n-1].chunk = ev.Chunk
+		} else {
+			ev.Chunk.Release()
+		}
+		if s != nil {
 			return s
 		}
 		p.advance()
@@ -187,6 +212,3 @@ func (p *partition) advance() {
 		}
 	}
 }
-
-// release drops what a halted partition no longer needs.
-func (p *partition) release() { p.scratch = nil }

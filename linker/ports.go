@@ -25,11 +25,11 @@ type Reader interface {
 	Read(ctx context.Context, p feed.Partition, id feed.TopicID, from int64, maxBytes int32) (*feed.Chunk, error)
 }
 
-// Target acts on target partitions. Obligations: AppendRun never sends a batch
-// twice and says Unknown where it cannot tell; LogEnds tells the leader's log
-// end beyond the high watermark.
+// Target acts on target partitions. Obligations: Begin never sends a batch
+// twice, says Unknown where it cannot tell, and sends none whose predecessor was
+// not appended; LogEnds tells the leader's log end beyond the high watermark.
 type Target interface {
-	AppendRun(ctx context.Context, t appender.Target, b appender.Batch) appender.Result
+	Begin(ctx context.Context, t appender.Target, b appender.Batch) *appender.Pending
 	LogEnds(ctx context.Context, ts []appender.Target) map[appender.Target]appender.LogEnd
 	ProducerState(ctx context.Context, t appender.Target, producerID int64) (appender.ProducerState, error)
 }

@@ -48,8 +48,8 @@ func TestAppendInOrder(t *testing.T) {
 		if end := r.end(p); end != next {
 			t.Fatalf("end %d, want %d", end, next)
 		}
-		if len(r.a.parts) != 0 {
-			t.Fatalf("%d partitions remembered", len(r.a.parts))
+		if r.parts() != 0 {
+			t.Fatalf("%d partitions remembered", r.parts())
 		}
 	})
 }

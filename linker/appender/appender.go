@@ -137,10 +137,11 @@ type Appender struct {
 
 // part is kept for a partition that is busy or remembered for a reason.
 type part struct {
-	busy  bool
-	slow  bool // next batch goes to the slow lane
-	moved bool // ask for the leader before the next batch
-	cuts  int  // requests in a row that ended with the connection
+	under int   // batches in queues and requests
+	next  *item // parked behind the last of these (A8)
+	slow  bool  // next batch goes to the slow lane
+	moved bool  // ask for the leader before the next batch
+	cuts  int   // requests in a row that ended with the connection
 }
 
 // New returns an appender that sends nothing before Run.
@@ -173,11 +174,8 @@ func (a *Appender) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
-	left := a.stop()
+	a.stop()
 	wg.Wait()
-	for _, it := range left {
-		it.done <- notSent(it.target, ErrStopped)
-	}
 	return nil
 }
 
@@ -212,54 +210,98 @@ const (
 
 // Append sends one patched batch (base offset 0, the partition's producer id
 // and sequence) and blocks until it is settled. expect is the base offset it
-// must get. The caller has at most one Append per partition under way; batch
-// must not change until Append returns. When ctx ends a waiting batch is taken
-// back; one that is under way is waited for, which its deadline bounds.
+// must get.
 func (a *Appender) Append(ctx context.Context, t Target, batch []byte, expect int64) Result {
-	return a.AppendRun(ctx, t, Batch{Bytes: batch, Expect: expect})
+	return a.Begin(ctx, t, Batch{Bytes: batch, Expect: expect}).Wait(ctx)
 }
 
-// Batch is a batch with where it must land and whether another follows.
+// Batch is a patched batch with where it must land and what is around it.
 type Batch struct {
 	Bytes  []byte
 	Expect int64
 	Follow Follow
+	// After is the append of the same partition that comes before this one, if
+	// that may still be under way. The batch then travels behind it on the same
+	// connection, and comes back as NotSent where After is known to have failed
+	// (A8). It must be such that a broker which did not write After refuses it:
+	// a sequence that the broker remembers does that.
+	After *Pending
 }
 
-// AppendRun is Append for a batch of a run: what is known to follow lets
-// partitions travel together.
-func (a *Appender) AppendRun(ctx context.Context, t Target, b Batch) Result {
-	batch := b.Bytes
-	if err := checkBatch(batch); err != nil {
+// Pending is an append under way.
+type Pending struct {
+	a    *Appender
+	it   *item
+	done chan Result // size 1: a lane never waits for a caller
+
+	// settled and outcome are guarded by Appender.mu.
+	settled bool
+	outcome Outcome
+}
+
+// Settled returns an append that has ended.
+func Settled(r Result) *Pending {
+	p := &Pending{done: make(chan Result, 1), settled: true, outcome: r.Outcome}
+	p.done <- r
+	return p
+}
+
+// Promise returns an append that ends when settle is called: for whoever stands
+// in for an Appender.
+func Promise() (p *Pending, settle func(Result)) {
+	p = &Pending{done: make(chan Result, 1)}
+	return p, func(r Result) { p.done <- r }
+}
+
+// Done gives the result, once.
+func (p *Pending) Done() <-chan Result { return p.done }
+
+// Wait blocks until the append is settled. When ctx ends, a waiting batch is
+// taken back; one that is under way is waited for, which its deadline bounds.
+// Of Wait and Done only one can be used.
+func (p *Pending) Wait(ctx context.Context) Result {
+	select {
+	case r := <-p.done:
+		return r
+	case <-ctx.Done():
+		if p.a != nil {
+			p.a.withdraw(p.it, ctx.Err())
+		}
+		return <-p.done
+	}
+}
+
+// Begin starts to send one patched batch. A partition may have a second one
+// under way if it says what it follows (Batch.After); a third is refused with
+// ErrBusy. The bytes must not
+// change until the append is settled. Begin may ask the cluster for the
+// partition's leader first, which ctx bounds.
+func (a *Appender) Begin(ctx context.Context, t Target, b Batch) *Pending {
+	if err := checkBatch(b.Bytes); err != nil {
 		r := notSent(t, err)
 		r.Reason = state.Corrupt
-		return r
+		return Settled(r)
 	}
-	moved, err := a.admit(t)
-	if err != nil {
-		return notSent(t, err)
+	it := &item{target: t, batch: b.Bytes, expect: b.Expect, follow: b.Follow, after: b.After}
+	it.pending = &Pending{a: a, it: it, done: make(chan Result, 1)}
+	moved, behind, err := a.admit(it)
+	switch {
+	case err != nil:
+		return Settled(notSent(t, err))
+	case behind:
+		return it.pending
 	}
 	leader, fault := a.routeAsking(ctx, t, moved)
 	if fault != nil {
-		a.release(t)
 		a.met.failed(ctx, classNotSent)
-		return Result{Outcome: NotSent, Base: -1, LogStart: -1, Leader: leader, Reason: fault.Reason, Err: fault}
+		a.end(it, Result{Outcome: NotSent, Base: -1, LogStart: -1, Leader: leader, Reason: fault.Reason, Err: fault})
+		return it.pending
 	}
-	it := &item{target: t, batch: batch, expect: b.Expect, follow: b.Follow, leader: leader, done: make(chan Result, 1)}
+	it.leader = leader
 	if !a.enqueue(it) {
-		a.release(t)
-		return notSent(t, ErrStopped)
+		a.end(it, notSent(t, ErrStopped))
 	}
-	select {
-	case r := <-it.done:
-		return r
-	case <-ctx.Done():
-		if a.withdraw(it) {
-			a.release(t)
-			return notSent(t, ctx.Err())
-		}
-		return <-it.done
-	}
+	return it.pending
 }
 
 func notSent(t Target, err error) Result {
@@ -277,40 +319,69 @@ func introduce(ctx context.Context, cl *kgo.Client) {
 	_, _ = cl.Request(ctx, req)
 }
 
-// admit marks the partition busy and tells whether its leader is in doubt.
-func (a *Appender) admit(t Target) (moved bool, err error) {
+// admit takes a batch in: as the first under way, or behind that one. It tells
+// whether the partition's leader is in doubt.
+func (a *Appender) admit(it *item) (moved, behind bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	after := it.after
 	if a.stopped {
-		return false, ErrStopped
+		return false, false, ErrStopped
 	}
-	p := a.parts[t]
+	if after != nil && after.settled && after.outcome != Appended {
+		return false, false, ErrPredecessor
+	}
+	p := a.parts[it.target]
 	if p == nil {
 		p = &part{}
-		a.parts[t] = p
+		a.parts[it.target] = p
 	}
-	if p.busy {
-		return false, ErrBusy
+	switch {
+	case p.under == 0:
+		p.under = 1
+		moved, p.moved = p.moved, false
+		return moved, false, nil
+	case after == nil || after.settled || after.it.target != it.target || p.next != nil || p.under == requestsInFlight:
+		return false, false, ErrBusy
+	case after.it.onLane != nil:
+		a.followLocked(p, after.it, it)
+	default:
+		p.next = it
 	}
-	p.busy = true
-	moved, p.moved = p.moved, false
-	return moved, nil
+	return false, true, nil
 }
 
-func (a *Appender) release(t Target) {
+// end settles an item that no lane has.
+func (a *Appender) end(it *item, r Result) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.releaseLocked(t)
+	a.endLocked(it, r)
 }
 
-func (a *Appender) releaseLocked(t Target) {
-	p := a.parts[t]
+// endLocked gives an item its result, and lets the batch that is parked behind
+// it go, or come back unsent (A8).
+func (a *Appender) endLocked(it *item, r Result) {
+	it.settleLocked(r)
+	p := a.parts[it.target]
 	if p == nil {
 		return
 	}
-	p.busy = false
-	if !p.slow && !p.moved {
-		delete(a.parts, t)
+	p.under--
+	if next := p.next; next != nil && next.after == it.pending {
+		p.next = nil
+		switch {
+		case a.stopped:
+			next.settleLocked(notSent(it.target, ErrStopped))
+		case r.Outcome != Appended:
+			next.settleLocked(notSent(it.target, ErrPredecessor))
+		default:
+			p.under++
+			next.leader = it.leader // the lane looks again
+			a.enqueueLocked(next)
+		}
+	}
+	if p.under == 0 && !p.slow && !p.moved {
+		delete(a.parts, it.target)
 	}
 }
 

@@ -9,9 +9,12 @@
 // # Lanes
 //
 // Each broker has one queue and one connection per lane, and a slow lane. A
-// partition keeps its lane. Partitions that were answered together and whose
-// next batch is ready (Follow) are waited for, a millisecond at most, so that
-// they share the next request too; nothing else waits for company.
+// partition keeps its lane. A batch may be handed over while the one before it
+// is under way (Batch.After): a lane has two requests on its connection, so that
+// the broker finds the next one when it has answered the first. Partitions
+// that were answered together and whose next batch is about to come (Follow) are
+// waited for, a millisecond at most, so that they share the next request too;
+// nothing else waits for company.
 //
 // # After an outcome
 //
@@ -70,8 +73,12 @@
 //	    one, and one per marker connection (MaxMarkers). So bytes in flight are
 //	    bounded by (lanes + 1) times the larger of MaxRequestBytes and the largest
 //	    batch.
-//	A5  A partition's batch is in one place at a time: waiting in one queue, or
-//	    in one request. The batch is not touched once Append has returned.
+//	A5  A partition's batch is in one place at a time: parked, waiting in one
+//	    queue, or in one request. It is not touched once it was settled.
 //	A6  Every request has a deadline; every goroutine ends with Run.
 //	A7  With an error in an answer its base offset is ignored.
+//	A8  A batch that follows another one of its partition is sent behind it on
+//	    the same connection, or once that one was appended. Results come in
+//	    order. Where the first fails, the second is refused by its sequence or
+//	    comes back unsent.
 package appender

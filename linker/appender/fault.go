@@ -14,6 +14,8 @@ var (
 	ErrStopped = errors.New("appender is stopped")
 	// ErrBusy: the partition has an append under way; a fault of the caller.
 	ErrBusy = errors.New("partition has an append under way")
+	// ErrPredecessor: the append that this one was to follow did not succeed.
+	ErrPredecessor = errors.New("the batch before it was not appended")
 	// ErrBadBatch: the bytes are not one patched v2 data batch.
 	ErrBadBatch = errors.New("not one record batch ready to be produced")
 	// ErrTopicID: the topic of that name has another id.

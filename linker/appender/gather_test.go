@@ -29,7 +29,7 @@ func TestRunsTravelTogether(t *testing.T) {
 			wg.Go(func() {
 				for n := range int32(batches) {
 					b := Batch{Bytes: dataBatch(1, testPID, 0, n), Expect: int64(n), Follow: Follow(n < batches-1)}
-					if res := r.a.AppendRun(t.Context(), r.target("a", p), b); res.Outcome != Appended {
+					if res := r.a.Begin(t.Context(), r.target("a", p), b).Wait(t.Context()); res.Outcome != Appended {
 						t.Errorf("partition %d batch %d: %v %v", p, n, res.Outcome, res.Err)
 					}
 				}
@@ -50,7 +50,7 @@ func TestARunThatEndsIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigOptions{topics: map[string]int32{"a": 2}, lanes: 1})
 		defer r.stop()
-		res := r.a.AppendRun(t.Context(), r.target("a", 0), Batch{Bytes: dataBatch(1, testPID, 0, 0), Follow: More})
+		res := r.a.Begin(t.Context(), r.target("a", 0), Batch{Bytes: dataBatch(1, testPID, 0, 0), Follow: More}).Wait(t.Context())
 		wantOutcome(t, res, Appended, "")
 		for n := range int32(5) {
 			wantOutcome(t, r.append(r.target("a", 1), n, 1, int64(n)), Appended, "")

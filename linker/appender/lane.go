@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -17,52 +18,75 @@ import (
 
 const opAppend = "append"
 
-// lane is one produce connection to one broker with one request in flight.
+// lane is one produce connection to one broker.
 type lane struct {
 	a *Appender
 	b *broker
 	laneOptions
-	met   *brokerMetrics
-	items []*item // of the request under way
+	met *brokerMetrics
 }
 
 type laneOptions struct {
 	client  *kgo.Client
 	queue   *queue
 	timeout time.Duration // for the broker to get all acknowledgements
+	window  int           // requests in flight
 }
 
 func newLane(a *Appender, b *broker, o laneOptions) *lane {
 	return &lane{a: a, b: b, laneOptions: o, met: a.met.broker(b.id)}
 }
 
+// run sends what comes to the queue. Requests go out one after the other: the
+// next is begun once kgo has made the bytes of the one before it, which puts it
+// behind that one on the connection. They are settled in the same order.
 func (l *lane) run(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	places := make(chan struct{}, l.window)
+	before := make(chan struct{})
+	close(before)
 	for {
-		taken := l.a.take(l.queue, l.items[:0])
+		places <- struct{}{} // every request has a deadline
+		taken := l.a.take(l.queue, nil)
 		if taken == nil {
 			return
 		}
-		l.items = l.keepOwn(ctx, taken)
-		var throttle time.Duration
-		if len(l.items) > 0 {
-			throttle = l.carry(ctx)
+		items := l.keepOwn(ctx, taken)
+		if len(items) == 0 {
+			l.a.answered(l.queue, 0)
+			<-places
+			continue
 		}
-		clear(taken) // batches must not outlive their Append
-		if throttle > 0 {
-			pause(ctx, throttle)
+		x := &exchange{lane: l, items: items, before: before, done: make(chan struct{})}
+		before = x.done
+		x.req.build(items, l.timeout)
+		wg.Go(func() {
+			l.a.answered(l.queue, x.carry(ctx))
+			<-places
+			close(x.done)
+		})
+		select {
+		case <-x.req.encoded:
+			l.a.onItsWay(l, items)
+		case <-x.done:
 		}
 	}
 }
 
 // keepOwn drops items whose leader changed while they waited: they go to the
-// new leader's queue, or back to the caller where there is none.
+// new leader's queue, or back to the caller where there is none. One whose
+// predecessor is in flight here goes nowhere else (A8).
 func (l *lane) keepOwn(ctx context.Context, taken []*item) []*item {
 	own := taken[:0]
 	for _, it := range taken {
 		leader, err := l.a.route(it.target)
+		before := l.a.predecessor(it)
 		switch {
 		case ctx.Err() != nil:
-			l.giveBack(ctx, it)
+			l.giveBack(ctx, it, ErrStopped)
+		case before == failed, before == flying && (err != nil || leader.Broker != l.b.id):
+			l.giveBack(ctx, it, ErrPredecessor)
 		case err != nil:
 			reason, right, _ := readVerdict(err, rightDescribe)
 			v := verdict{outcome: NotSent, reason: reason, class: classNotSent, right: right, moved: true}
@@ -70,7 +94,7 @@ func (l *lane) keepOwn(ctx context.Context, taken []*item) []*item {
 		case leader.Broker != l.b.id:
 			it.leader = leader
 			if !l.a.enqueue(it) {
-				l.giveBack(ctx, it)
+				l.giveBack(ctx, it, ErrStopped)
 			}
 		default:
 			it.leader = leader
@@ -80,44 +104,57 @@ func (l *lane) keepOwn(ctx context.Context, taken []*item) []*item {
 	return own
 }
 
-// giveBack settles an item that came too late.
-func (l *lane) giveBack(ctx context.Context, it *item) {
-	l.settle(ctx, it, verdict{outcome: NotSent, class: classNotSent}, answer{base: -1, logStart: -1, err: ErrStopped})
+// giveBack settles an item that was not sent.
+func (l *lane) giveBack(ctx context.Context, it *item, cause error) {
+	l.settle(ctx, it, verdict{outcome: NotSent, class: classNotSent}, answer{base: -1, logStart: -1, err: cause})
 }
 
-// carry sends one request and settles its items. It returns how long the
-// broker wants this connection to be quiet.
-func (l *lane) carry(ctx context.Context) (throttle time.Duration) {
-	var req request
-	req.build(l.items, l.timeout)
-	l.met.sending(ctx, len(l.items), req.bytes)
-	begun := time.Now()
-	resp, err := l.send(ctx, &req)
-	l.met.settled(ctx, req.bytes, time.Since(begun))
+// exchange is one request and its answer.
+type exchange struct {
+	*lane
+	req    request
+	items  []*item
+	before <-chan struct{} // closed once the exchange before it is settled
+	done   chan struct{}
+}
 
+// carry sends the request and settles its items. It returns how long the broker
+// wants this connection to be quiet.
+func (x *exchange) carry(ctx context.Context) (throttle time.Duration) {
+	x.met.sending(ctx, len(x.items), x.req.bytes)
+	begun := time.Now()
+	limit := x.timeout + answerGrace
+	select {
+	case <-x.before:
+	default:
+		limit += x.timeout // its turn comes after that of the one before it
+	}
+	resp, err := x.send(ctx, &x.req, limit)
+	x.met.settled(ctx, x.req.bytes, time.Since(begun))
+	<-x.before
 	if err != nil {
-		sent := req.encoded.Load()
+		sent := x.req.made.Load()
 		v := classify(err, sent)
-		for _, it := range l.items {
-			l.settle(ctx, it, v, answer{base: -1, logStart: -1, sent: sent, err: err})
+		for _, it := range x.items {
+			x.settle(ctx, it, v, answer{base: -1, logStart: -1, sent: sent, err: err})
 		}
 		return 0
 	}
 	throttle = time.Duration(resp.ThrottleMillis) * time.Millisecond
-	l.met.throttled(ctx, throttle)
+	x.met.throttled(ctx, throttle)
 	found := indexAnswers(resp)
-	for _, it := range l.items {
-		v, ans := l.judge(it, found.find(it.target))
+	for _, it := range x.items {
+		v, ans := x.judge(it, found.find(it.target))
 		ans.throttle = throttle
-		l.settle(ctx, it, v, ans)
+		x.settle(ctx, it, v, ans)
 	}
 	return throttle
 }
 
 // send makes the one try (A1) under a deadline (A6). Ending ctx closes the
 // connection, which nobody else uses.
-func (l *lane) send(ctx context.Context, req *request) (*kmsg.ProduceResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, l.timeout+answerGrace)
+func (l *lane) send(ctx context.Context, req *request, limit time.Duration) (*kmsg.ProduceResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	kresp, err := l.client.Broker(int(l.b.id)).Request(ctx, req)
 	if err != nil {
@@ -193,25 +230,23 @@ func (l *lane) settle(ctx context.Context, it *item, v verdict, ans answer) {
 	if now, ok := l.a.opts.Leaders.Leader(it.target.Topic, it.target.Partition); ok && now.Epoch > it.leader.Epoch {
 		moved = false // a hint, or somebody's refresh, has told already
 	}
-	if was, is := l.a.remember(it.target, v, moved); was != is {
+	if v.outcome != Appended {
+		l.a.met.failed(ctx, v.class)
+	}
+	if was, is := l.a.conclude(l, it, v, moved, r); was != is {
 		l.a.opts.Logger.Debug("partition changed lanes", "link", l.a.opts.Link, "topic", it.target.Topic,
 			"partition", it.target.Partition, "slow", is, "class", v.class)
 	}
-	if v.outcome != Appended {
-		l.a.met.failed(ctx, v.class)
-	} else if it.follow == More && l.queue != l.b.slow {
-		l.a.comesBack(l.queue, it.target)
-	}
-	it.done <- r
 }
 
-// remember ends the partition's append. Only an error-free answer brings it
-// back from the slow lane. It tells whether the partition was and is slow.
-func (a *Appender) remember(t Target, v verdict, moved bool) (was, is bool) {
+// conclude ends a partition's append. Only an error-free answer brings it back
+// from the slow lane. It tells whether the partition was and is slow.
+func (a *Appender) conclude(l *lane, it *item, v verdict, moved bool, r Result) (was, is bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	p := a.parts[t]
-	if p == nil {
+	p := a.parts[it.target]
+	if p == nil { // cannot be: an item under way keeps its partition
+		it.settleLocked(r)
 		return false, false
 	}
 	was = p.slow
@@ -227,16 +262,10 @@ func (a *Appender) remember(t Target, v verdict, moved bool) (was, is bool) {
 	case v.outcome == Appended, v.outcome == Duplicate, v.outcome == Misplaced:
 		p.slow = false
 	}
-	p.moved = moved
-	a.releaseLocked(t)
-	return was, p.slow
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+	p.moved, is = moved, p.slow
+	if v.outcome == Appended && it.follow == More && p.next == nil && l.queue != l.b.slow {
+		a.comesBackLocked(l.queue, it.target)
 	}
+	a.endLocked(it, r)
+	return was, is
 }

@@ -175,8 +175,8 @@ func TestLaneIsolatesSlowPartition(t *testing.T) {
 		// An error-free answer brings it back.
 		at := seq.Load()
 		wantOutcome(t, r.append(slow, at, 1, int64(at)), Appended, "")
-		if len(r.a.parts) != 0 {
-			t.Errorf("still remembered: %v", r.a.parts)
+		if r.parts() != 0 {
+			t.Errorf("%d still remembered", r.parts())
 		}
 	})
 }
@@ -254,7 +254,7 @@ func TestLaneFindsPoisonousBatch(t *testing.T) {
 			}
 		}
 		wantOutcome(t, r.append(r.target("a", 0), 1, 1, 1), Appended, "")
-		if p := r.a.parts[r.target("a", bad)]; p == nil || !p.slow {
+		if p := r.part(r.target("a", bad)); p == nil || !p.slow {
 			t.Errorf("the bad partition left the slow lane: %+v", p)
 		}
 	})

@@ -18,9 +18,22 @@ type item struct {
 	expect int64
 	follow Follow
 	leader leaders.Leader
-	cuts   int         // of the partition so far; see part.cuts
-	in     *queue      // where it waits, nil once taken; guarded by Appender.mu
-	done   chan Result // size 1: a lane never waits for a caller
+	cuts   int    // of the partition so far; see part.cuts
+	in     *queue // where it waits, nil once taken; guarded by Appender.mu
+
+	pending *Pending
+	after   *Pending
+	// follower: queued while its predecessor was in flight on the same lane.
+	follower bool
+	// onLane is the lane whose connection the batch is on, once its bytes are
+	// made; guarded by Appender.mu.
+	onLane *lane
+}
+
+// settleLocked tells the caller.
+func (it *item) settleLocked(r Result) {
+	it.pending.settled, it.pending.outcome = true, r.Outcome
+	it.pending.done <- r
 }
 
 // queue is what waits for one lane, first in, first out. All fields are guarded
@@ -37,6 +50,10 @@ type queue struct {
 	// others one by one, at twice the cost for the broker.
 	returning map[Target]struct{}
 	patience  *time.Timer
+
+	flying     int       // requests of the lane that are not answered
+	followers  int       // of items, those whose predecessor is in flight
+	quietUntil time.Time // as the broker asked for
 }
 
 // gatherLimit is how long a lane waits for partitions that are on their way. A
@@ -67,8 +84,17 @@ func (q *queue) pop() *item {
 		clear(q.items[n:])
 		q.items, q.head = q.items[:n], 0
 	}
-	it.in = nil
+	q.left(it)
 	return it
+}
+
+// left notes that an item is no longer in the queue.
+func (q *queue) left(it *item) {
+	it.in = nil
+	if it.follower {
+		q.followers--
+		it.follower = false
+	}
 }
 
 // broker holds what waits for one node.
@@ -88,10 +114,8 @@ func (b *broker) queueFor(t Target) *queue {
 	return b.fast[(h.Sum32()+uint32(t.Partition))%uint32(len(b.fast))]
 }
 
-// comesBack notes that the partition's next batch will come to this queue.
-func (a *Appender) comesBack(q *queue, t Target) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+// comesBackLocked notes that the partition's next batch will come to this queue.
+func (a *Appender) comesBackLocked(q *queue, t Target) {
 	if len(q.returning) == 0 {
 		if q.patience != nil {
 			q.patience.Stop()
@@ -123,32 +147,29 @@ func (a *Appender) unserved() []*broker {
 // serve starts one goroutine per lane for a broker (A4, A6).
 func (a *Appender) serve(ctx context.Context, b *broker, wg *sync.WaitGroup) {
 	for i, cl := range a.opts.Lanes {
-		l := newLane(a, b, laneOptions{client: cl, queue: b.fast[i], timeout: a.opts.FastTimeout})
+		l := newLane(a, b, laneOptions{client: cl, queue: b.fast[i], timeout: a.opts.FastTimeout, window: requestsInFlight})
 		wg.Go(func() { l.run(ctx) })
 	}
-	l := newLane(a, b, laneOptions{client: a.opts.Slow, queue: b.slow, timeout: a.opts.RequestTimeout})
+	l := newLane(a, b, laneOptions{client: a.opts.Slow, queue: b.slow, timeout: a.opts.RequestTimeout, window: 1})
 	wg.Go(func() { l.run(ctx) })
 }
 
-// stop ends the intake, wakes all lanes and returns what waited.
-func (a *Appender) stop() []*item {
+// stop ends the intake, wakes all lanes and gives back what waited. What is under
+// way is settled by its lane.
+func (a *Appender) stop() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.stopped = true
-	var left []*item
 	for _, b := range a.brokers {
 		for _, q := range append(slices.Clone(b.fast), b.slow) {
 			clear(q.returning)
 			for q.len() > 0 {
-				left = append(left, q.pop())
+				it := q.pop()
+				a.endLocked(it, notSent(it.target, ErrStopped))
 			}
 			q.ready.Broadcast()
 		}
 	}
-	for _, it := range left {
-		a.releaseLocked(it.target)
-	}
-	return left
 }
 
 // enqueue puts an item into its leader's queue; false once stopped.
@@ -158,6 +179,11 @@ func (a *Appender) enqueue(it *item) bool {
 	if a.stopped {
 		return false
 	}
+	a.enqueueLocked(it)
+	return true
+}
+
+func (a *Appender) enqueueLocked(it *item) {
 	b := a.brokers[it.leader.Broker]
 	if b == nil {
 		b = &broker{id: it.leader.Broker, slow: a.newQueue()}
@@ -178,21 +204,103 @@ func (a *Appender) enqueue(it *item) bool {
 	} else {
 		q.push(it)
 	}
-	return true
 }
 
-// withdraw takes an item back that no lane has taken yet.
-func (a *Appender) withdraw(it *item) bool {
+// withdraw takes an item back that no lane has taken yet, for a cause.
+func (a *Appender) withdraw(it *item, cause error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if p := a.parts[it.target]; p != nil && p.next == it {
+		p.next = nil
+		it.settleLocked(notSent(it.target, cause))
+		return
+	}
 	q := it.in
 	if q == nil {
-		return false
+		return
 	}
 	i := slices.Index(q.items[q.head:], it) + q.head
 	q.items = slices.Delete(q.items, i, i+1)
-	it.in = nil
-	return true
+	q.left(it)
+	a.endLocked(it, notSent(it.target, cause))
+}
+
+// requestsInFlight is how many requests a lane has on its connection. A broker
+// works on one at a time; the second is there when the first is answered.
+const requestsInFlight = 2
+
+// onItsWay notes that the bytes of items are on a lane's connection, and lets
+// what is parked behind them follow (A8).
+func (a *Appender) onItsWay(l *lane, items []*item) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if l.window == 1 || a.stopped {
+		return
+	}
+	for _, it := range items {
+		it.onLane = l
+		p := a.parts[it.target]
+		if it.pending.settled || p == nil || p.next == nil || p.next.after != it.pending {
+			continue
+		}
+		a.followLocked(p, it, p.next)
+		p.next = nil
+	}
+}
+
+// followLocked queues a batch behind the one before it, for the same lane.
+func (a *Appender) followLocked(p *part, before, it *item) {
+	p.under++
+	it.leader = before.leader
+	q := before.onLane.queue
+	delete(q.returning, it.target)
+	it.follower = true
+	q.followers++
+	q.push(it)
+}
+
+// answered ends one request of a lane, which is to be quiet for a while.
+func (a *Appender) answered(q *queue, quiet time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	q.flying--
+	if quiet > 0 {
+		q.quietUntil = time.Now().Add(quiet)
+		time.AfterFunc(quiet, func() {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			q.ready.Signal()
+		})
+	}
+	q.ready.Signal()
+}
+
+// standing is what is known of the batch before an item.
+type standing int
+
+const (
+	none   standing = iota // there is none, or it was appended
+	flying                 // not settled yet
+	failed
+)
+
+func (a *Appender) predecessor(it *item) standing {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case it.after == nil, it.after.settled && it.after.outcome == Appended:
+		return none
+	case it.after.settled:
+		return failed
+	}
+	return flying
+}
+
+// mayLeave tells whether a request can be made of what waits. A second one on
+// the connection is for those whose predecessor is in the first: others find
+// more company if they wait for the answer.
+func (q *queue) mayLeave() bool {
+	return q.len() > 0 && len(q.returning) == 0 && (q.flying == 0 || q.followers > 0) && !time.Now().Before(q.quietUntil)
 }
 
 // take blocks until something waits, and nobody else is about to come, and
@@ -201,12 +309,13 @@ func (a *Appender) withdraw(it *item) bool {
 func (a *Appender) take(q *queue, into []*item) []*item {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for (q.len() == 0 || len(q.returning) > 0) && !a.stopped {
+	for !q.mayLeave() && !a.stopped {
 		q.ready.Wait()
 	}
 	if a.stopped {
 		return nil
 	}
+	q.flying++
 	bytes, most := 0, math.MaxInt
 	for q.len() > 0 {
 		it := q.items[q.head]

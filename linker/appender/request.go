@@ -16,18 +16,22 @@ const acksAll = -1
 
 // request is a produce request as kgo gets it. The wrapper type has three
 // effects. kgo leaves Acks alone (it overwrites those of *kmsg.ProduceRequest).
-// encoded tells afterwards whether kgo got as far as making the bytes: before
-// that nothing can have been sent (A2). And the buffer grows once.
+// made and encoded tell whether kgo got as far as making the bytes: before that
+// nothing can have been sent (A2), and from then on a request that is begun on
+// the same client comes behind it. And the buffer grows once.
 type request struct {
 	*kmsg.ProduceRequest
 	bytes   int // of all batches
-	encoded atomic.Bool
+	made    atomic.Bool
+	encoded chan struct{} // closed with made
 }
 
 // AppendTo implements kmsg.Request. kgo calls it again after a first try of
 // which no byte was written.
 func (r *request) AppendTo(dst []byte) []byte {
-	r.encoded.Store(true)
+	if r.made.CompareAndSwap(false, true) {
+		close(r.encoded)
+	}
 	overhead := 64
 	for i := range r.Topics {
 		overhead += 32 + len(r.Topics[i].Topic) + 16*len(r.Topics[i].Partitions)
@@ -38,7 +42,7 @@ func (r *request) AppendTo(dst []byte) []byte {
 // build lays the items out by topic. Name and id are both set: up to v12 the
 // name travels, from v13 on the id.
 func (r *request) build(items []*item, timeout time.Duration) {
-	r.ProduceRequest = kmsg.NewPtrProduceRequest()
+	r.ProduceRequest, r.encoded = kmsg.NewPtrProduceRequest(), make(chan struct{})
 	r.Acks = acksAll
 	r.TimeoutMillis = int32(timeout.Milliseconds())
 	topics := make(map[[16]byte]int, 8)

@@ -61,9 +61,10 @@ func TestRequestLayout(t *testing.T) {
 	}
 	for _, version := range []int16{3, 9, 12, 13} {
 		r.SetVersion(version)
-		r.encoded.Store(false)
+		r.made.Store(false)
+		r.encoded = make(chan struct{})
 		got := r.AppendTo(nil)
-		if want := r.ProduceRequest.AppendTo(nil); string(got) != string(want) || !r.encoded.Load() {
+		if want := r.ProduceRequest.AppendTo(nil); string(got) != string(want) || !r.made.Load() {
 			t.Errorf("v%d: encoding differs, or goes unnoticed", version)
 		}
 	}

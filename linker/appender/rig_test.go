@@ -260,3 +260,17 @@ func (h *holder) wait(n int) {
 		<-h.arrived
 	}
 }
+
+// part returns what is kept for a partition, nil for nothing.
+func (r *rig) part(t Target) *part {
+	r.a.mu.Lock()
+	defer r.a.mu.Unlock()
+	return r.a.parts[t]
+}
+
+// parts counts the partitions for which something is kept.
+func (r *rig) parts() int {
+	r.a.mu.Lock()
+	defer r.a.mu.Unlock()
+	return len(r.a.parts)
+}
