@@ -26,12 +26,12 @@ const slow = time.Second
 // carry brings one chunk to the target. It returns nil when all of it that can
 // be decided is there.
 func (p *partition) carry(ctx, hard context.Context, c *feed.Chunk) *stop {
-	entries, err := plan.ReadEntries(c.Batches)
+	entries, err := plan.ReadEntries(c.Batches, c.Aborted)
 	if err != nil {
 		return halt(state.Corrupt, "fetched at offset %d: %v", c.Next, err)
 	}
 	for raw := c.Batches; len(entries) > 0; {
-		step := plan.Next(p.sent, entries, c.Aborted, p.limits)
+		step := plan.Next(p.sent, entries, p.policy(), p.limits)
 		switch step.Kind {
 		case plan.Drop:
 		case plan.Halt:
@@ -48,6 +48,11 @@ func (p *partition) carry(ctx, hard context.Context, c *feed.Chunk) *stop {
 		}
 	}
 	return nil
+}
+
+// policy halts at gaps of every kind: nothing here writes markers or repeats yet.
+func (p *partition) policy() plan.Policy {
+	return plan.Policy{Gaps: plan.FillHalt, Compaction: plan.Compacted}
 }
 
 // write carries out one step that writes.
@@ -79,7 +84,7 @@ func (p *partition) write(ctx, hard context.Context, step plan.Step, raw [][]byt
 
 // learnEpoch records a new source epoch before its first batch is sent (K3).
 func (p *partition) learnEpoch(ctx context.Context, step plan.Step) *stop {
-	if step.Epoch == p.lastEpoch && p.recorded {
+	if p.recorded && (step.Epoch == p.lastEpoch || step.Epoch == feed.NoEpoch) {
 		return nil
 	}
 	if step.Epoch < p.lastEpoch {
@@ -122,7 +127,10 @@ func (p *partition) encode(step plan.Step, raw [][]byte) (batches [][]byte, f fl
 // recode writes one batch anew from the offset wanted on, in its own codec.
 func (p *partition) recode(step plan.Step, raw []byte) ([][]byte, *stop) {
 	h, err := batch.ParseHeader(raw)
-	if err != nil {
+	switch {
+	case errors.Is(err, batch.ErrOldFormat):
+		return nil, halt(state.Unfillable, "offsets %d to %d are stored in an old record format (v0 or v1)", step.Base, step.End-1)
+	case err != nil:
 		return nil, halt(state.Corrupt, "recode the batch at offset %d: %v", step.Base, err)
 	}
 	made, err := batch.Recode(raw, batch.RecodeOptions{Codec: h.Codec(), From: step.Base, MaxBytes: p.limits.MaxBatchBytes})

@@ -41,7 +41,7 @@ func (p *partition) tailStart(ctx context.Context, r plan.Range, tail batch.Head
 // bytesFrom sums the target's bytes in [from, end), up to tailBytes.
 func (p *partition) bytesFrom(ctx context.Context, from, end int64) (sum int, s *stop) {
 	l := log{reader: p.dstReader, partition: p.dstPartition(), id: feed.TopicID(p.dst.ID)}
-	err := l.each(ctx, plan.Range{From: from, End: end}, func(b []byte, _ []feed.Aborted) bool {
+	err := l.each(ctx, plan.Range{From: from, End: end}, func(b []byte, _ bool) bool {
 		sum += len(b)
 		return sum < tailBytes
 	})
@@ -92,7 +92,7 @@ func (p *partition) onCompareError(err error) *stop {
 // foreign write; else the two logs have different histories.
 func (p *partition) onDifference(ctx context.Context, dst *log, r plan.Range, d plan.Difference) *stop {
 	foreign := false
-	err := dst.each(ctx, plan.Range{From: d.Offset, End: r.End}, func(b []byte, _ []feed.Aborted) bool {
+	err := dst.each(ctx, plan.Range{From: d.Offset, End: r.End}, func(b []byte, _ bool) bool {
 		h, err := batch.ParseHeader(b)
 		foreign = err == nil && !p.owns(h) && h.BaseOffset <= d.Offset
 		return false
@@ -114,9 +114,10 @@ type log struct {
 	piece     []byte
 }
 
-// each calls f with every batch that touches r, in order, until f says no. The
-// bytes are valid during the call only.
-func (l *log) each(ctx context.Context, r plan.Range, f func(b []byte, aborted []feed.Aborted) bool) error {
+// each calls f with every batch that touches r, in order, until f says no, and
+// tells whether a read_committed consumer sees its records. The bytes are valid
+// during the call only.
+func (l *log) each(ctx context.Context, r plan.Range, f func(b []byte, visible bool) bool) error {
 	for at := r.From; at < r.End; {
 		next, more, err := l.readPiece(ctx, at, r.End, f)
 		if err != nil || !more {
@@ -144,13 +145,15 @@ func (l *log) own(c *feed.Chunk) [][]byte {
 }
 
 // readPiece handles one read and returns where the next begins.
-func (l *log) readPiece(ctx context.Context, at, end int64, f func([]byte, []feed.Aborted) bool) (next int64, more bool, err error) {
+func (l *log) readPiece(ctx context.Context, at, end int64, f func(b []byte, visible bool) bool) (next int64, more bool, err error) {
 	c, err := l.reader.Read(ctx, l.partition, l.id, at, pieceBytes)
 	if err != nil {
 		return at, false, err
 	}
 	next = at
-	for _, b := range l.own(c) {
+	batches := l.own(c)
+	visible := plan.Visible(batches, c.Aborted)
+	for i, b := range batches {
 		base, last, err := extent(b)
 		if err != nil {
 			return at, false, feed.NewFault(feed.Corrupt, l.partition, next, err)
@@ -161,7 +164,7 @@ func (l *log) readPiece(ctx context.Context, at, end int64, f func([]byte, []fee
 		if last < at {
 			continue
 		}
-		if !f(b, c.Aborted) {
+		if !f(b, visible[i]) {
 			return next, false, nil
 		}
 		next = last + 1
@@ -182,8 +185,8 @@ func extent(b []byte) (base, last int64, err error) {
 // formats end the run with an error: they cannot be compared yet.
 func (l *log) records(ctx context.Context, r plan.Range) plan.Records {
 	return func(yield func(batch.Record, error) bool) {
-		err := l.each(ctx, r, func(b []byte, aborted []feed.Aborted) bool {
-			if !plan.Visible(b, aborted) {
+		err := l.each(ctx, r, func(b []byte, visible bool) bool {
+			if !visible {
 				return true
 			}
 			for rec, err := range batch.Records(b, batch.Limits{}) {

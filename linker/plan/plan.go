@@ -1,11 +1,10 @@
 package plan
 
 import (
-	"errors"
 	"fmt"
 
 	"klink/fetcher/batch"
-	"klink/fetcher/feed"
+	"klink/linker/ledger"
 	"klink/linker/state"
 )
 
@@ -14,23 +13,45 @@ type Kind int
 
 // The kinds of steps.
 const (
-	// Wait: nothing left to decide in these entries.
+	// Wait: nothing can be decided now. Of entries it takes those whose offsets
+	// can only be written together with what follows them.
 	Wait Kind = iota
 	// Append: one entry goes as it is, patched.
 	Append
 	// Merge: neighbouring small entries become one batch.
 	Merge
-	// Recode: one entry is written anew, record by record.
+	// Recode: one entry is written anew, record by record. Where compaction
+	// removed records from it the batches made do not touch: Pieces tells what
+	// to fill between them. An entry of an old format shows holes only there.
 	Recode
 	// Drop: one entry lies wholly below the log end and is already there.
 	Drop
 	// Halt: the partition stops here; Reason and Detail tell why.
 	Halt
+	// Fill: [Base, End) holds no visible record; Runs tells why, in order (P5).
+	// Entries counts those that end within it: none where the step covers but a
+	// part of the gap before the first, or of the first.
+	Fill
+	// Repeat: the last of the entries taken is written anew from Base on, with
+	// the next surviving record once more wherever there is none
+	// (batch.RepeatNext). It may be stopped between any two of the batches made:
+	// deciding again goes on there. Offsets behind the entry's last record are
+	// left, so the step may end below End, or write nothing; they are then the
+	// gap before the next entry.
+	Repeat
+	// Pad: an empty target is brought up to the goal End. With Base == End all
+	// pads are there and only the trim to End is left.
+	Pad
+	// PadOver: [Base, End) was deleted on the source before it was mirrored, and
+	// the link's policy is to go on behind it.
+	PadOver
+	// AskAlone: fetch this partition alone, then decide again with Tail.
+	AskAlone
 )
 
 // String returns the kind's name as used in scripts and metrics.
 func (k Kind) String() string {
-	return [...]string{"wait", "append", "merge", "recode", "drop", "halt"}[k]
+	return [...]string{"wait", "append", "merge", "recode", "drop", "halt", "fill", "repeat", "pad", "pad-over", "ask-alone"}[k]
 }
 
 // Step is one decision.
@@ -40,37 +61,16 @@ type Step struct {
 	Entries int
 	// Base and End are the offsets it covers on the target, [Base, End).
 	Base, End int64
-	// Epoch is the source's leader epoch of the entries taken.
+	// Epoch is the source's leader epoch of what the step covers; feed.NoEpoch
+	// where none is known (old formats, pads), and then nothing is to be learned.
 	Epoch int32
-	// Reason and Detail are set for Halt.
+	// Runs are the reasons of a Fill or PadOver; of a Repeat those of the offsets
+	// before its last entry. Where an earlier Wait took entries with it, their
+	// reasons are told as Compacted there.
+	Runs []ledger.Run
+	// Reason is set for Halt, Detail for Halt and where a Wait has a cause.
 	Reason state.Reason
 	Detail string
-}
-
-// Entry is one batch of a source log as the planner sees it.
-type Entry struct {
-	// Header is valid where Old is false.
-	Header batch.Header
-	// Old marks a message set of format v0 or v1, with its offsets.
-	Old              bool
-	OldBase, OldLast int64
-	// SizeBytes is the entry's length on the wire.
-	SizeBytes int
-}
-
-// next returns the offset after the entry.
-func (e *Entry) next() int64 {
-	if e.Old {
-		return e.OldLast + 1
-	}
-	return e.Header.NextOffset()
-}
-
-func (e *Entry) base() int64 {
-	if e.Old {
-		return e.OldBase
-	}
-	return e.Header.BaseOffset
 }
 
 // Limits are sizes that decisions depend on.
@@ -85,7 +85,13 @@ type Limits struct {
 	MergePackedBelowBytes int
 	// MergeIntoBytes bounds the size of a merged batch, by the sum of its parts.
 	MergeIntoBytes int
+	// MaxFillOffsets bounds a Fill; 0 or less stands for DefaultMaxFillOffsets.
+	MaxFillOffsets int64
 }
+
+// DefaultMaxFillOffsets is what a target that takes 1,000 markers a second,
+// the least that was measured, writes in 20 s, and a common one in two.
+const DefaultMaxFillOffsets = 20_000
 
 // DefaultLimits merges what is so small that a request's fixed cost outweighs
 // its bytes. 256 KiB per merged batch gave the target broker 1/30 of the CPU
@@ -93,36 +99,20 @@ type Limits struct {
 // up to 14 CPU s per uncompressed GB (zstd), hence the lower bound for packed
 // entries.
 func DefaultLimits() Limits {
-	return Limits{MergeBelowBytes: 16 << 10, MergePackedBelowBytes: 4 << 10, MergeIntoBytes: 256 << 10}
+	return Limits{MergeBelowBytes: 16 << 10, MergePackedBelowBytes: 4 << 10, MergeIntoBytes: 256 << 10,
+		MaxFillOffsets: DefaultMaxFillOffsets}
 }
 
-// ReadEntries parses the headers of raw batches. The error names the first
-// entry that does not hold together.
-func ReadEntries(raw [][]byte) ([]Entry, error) {
-	out := make([]Entry, len(raw))
-	for i, b := range raw {
-		e := &out[i]
-		e.SizeBytes = len(b)
-		h, err := batch.ParseHeader(b)
-		switch {
-		case err == nil:
-			e.Header = h
-		case errors.Is(err, batch.ErrOldFormat):
-			e.Old = true
-			if e.OldBase, e.OldLast, err = batch.OldFormatRange(b); err != nil {
-				return nil, fmt.Errorf("read entry %d of old format: %w", i, err)
-			}
-		default:
-			return nil, fmt.Errorf("read header of batch %d: %w", i, err)
-		}
+func (l *Limits) maxFillOffsets() int64 {
+	if l.MaxFillOffsets <= 0 {
+		return DefaultMaxFillOffsets
 	}
-	return out, nil
+	return l.MaxFillOffsets
 }
 
 // Next decides what to do with the first of entries when the target's log ends
-// at next. Entries are in log order (feed.F1); aborted is the list that came
-// with them.
-func Next(next int64, entries []Entry, aborted []feed.Aborted, lim Limits) Step {
+// at next. Entries are in log order (feed.F1).
+func Next(next int64, entries []Entry, pol Policy, lim Limits) Step {
 	if len(entries) == 0 {
 		return Step{Kind: Wait}
 	}
@@ -130,69 +120,47 @@ func Next(next int64, entries []Entry, aborted []feed.Aborted, lim Limits) Step 
 	if e.next() <= next {
 		return Step{Kind: Drop, Entries: 1, Base: e.base(), End: e.next()}
 	}
-	if s, stop := cannotCarry(next, e, aborted); stop {
-		return s
+	if _, blank := e.blank(); !blank && e.base() <= next {
+		return carry(next, entries, pol, lim)
 	}
+	switch {
+	case uncovered(next, e, pol):
+		return corruptGap(next, e.base())
+	case pol.Gaps == FillMarkers:
+		return fill(next, entries, pol, lim)
+	case pol.repeats():
+		return repeat(next, entries)
+	}
+	return unfillable(next, e)
+}
+
+// carry decides on an entry that holds records at or above next.
+func carry(next int64, entries []Entry, pol Policy, lim Limits) Step {
+	e := &entries[0]
 	h := &e.Header
-	one := Step{Kind: Append, Entries: 1, Base: next, End: h.NextOffset(), Epoch: h.LeaderEpoch}
+	one := Step{Kind: Append, Entries: 1, Base: next, End: e.next(), Epoch: e.epoch()}
 	tooLarge := lim.MaxBatchBytes > 0 && e.SizeBytes > lim.MaxBatchBytes
-	if h.BaseOffset < next || h.LogAppendTime() || h.HasDeleteHorizon() || tooLarge {
+	switch {
+	case (e.Old || h.HasHoles()) && pol.repeats():
+		one.Kind = Repeat
+		return one
+	case e.Old:
+		one.Kind = Recode
+		return one
+	case h.HasHoles() && pol.Gaps != FillMarkers:
+		return unfillable(next, e)
+	case h.HasHoles() || h.BaseOffset < next || h.LogAppendTime() || h.HasDeleteHorizon() || tooLarge:
 		one.Kind = Recode
 		return one
 	}
-	if n := mergeable(entries, aborted, lim); n > 1 {
+	if n := mergeable(entries, lim); n > 1 {
 		one.Kind, one.Entries, one.End = Merge, n, entries[n-1].next()
 	}
 	return one
 }
 
-// cannotCarry returns the Halt for an entry whose offsets this version cannot
-// keep (P2).
-func cannotCarry(next int64, e *Entry, aborted []feed.Aborted) (Step, bool) {
-	halt := func(format string, args ...any) (Step, bool) {
-		return Step{Kind: Halt, Base: next, End: e.next(), Reason: state.Unfillable, Detail: fmt.Sprintf(format, args...)}, true
-	}
-	switch h := &e.Header; {
-	case e.base() > next:
-		return halt("offsets %d to %d hold no record on the source (removed by compaction, or transaction markers)", next, e.base()-1)
-	case e.Old:
-		return halt("offsets %d to %d are stored in an old record format (v0 or v1)", e.OldBase, e.OldLast)
-	case h.IsControl():
-		return halt("offset %d is a transaction marker", h.BaseOffset)
-	case h.Count == 0 || h.HasHoles():
-		return halt("the batch at offsets %d to %d holds %d records: compaction removed the others", h.BaseOffset, h.LastOffset(), h.Count)
-	case isAborted(h, aborted):
-		return halt("offsets %d to %d belong to an aborted transaction of producer %d", h.BaseOffset, h.LastOffset(), h.ProducerID)
-	}
-	return Step{}, false
-}
-
-// isAborted tells whether a transactional batch belongs to a listed aborted
-// transaction. The list holds only transactions that end at or after the
-// fetched offset, and nothing is carried past the first marker of one, so a
-// batch of a listed producer at or after its first offset is aborted.
-func isAborted(h *batch.Header, aborted []feed.Aborted) bool {
-	if !h.IsTransactional() {
-		return false
-	}
-	for _, a := range aborted {
-		if a.ProducerID == h.ProducerID && h.BaseOffset >= a.FirstOffset {
-			return true
-		}
-	}
-	return false
-}
-
-// Visible tells whether a read_committed consumer sees the records of a raw
-// batch, given the list of aborted transactions that came with it. What cannot
-// be parsed counts as visible, so that reading it tells the error.
-func Visible(b []byte, aborted []feed.Aborted) bool {
-	h, err := batch.ParseHeader(b)
-	return err != nil || (!h.IsControl() && !isAborted(&h, aborted))
-}
-
 // mergeable returns how many leading entries can become one batch.
-func mergeable(entries []Entry, aborted []feed.Aborted, lim Limits) int {
+func mergeable(entries []Entry, lim Limits) int {
 	first := &entries[0].Header
 	bound := lim.MergeBelowBytes
 	if first.Codec() != batch.CodecNone {
@@ -207,16 +175,33 @@ func mergeable(entries []Entry, aborted []feed.Aborted, lim Limits) int {
 		e := &entries[i]
 		h := &e.Header
 		sum += e.SizeBytes
-		plain := !e.Old && e.SizeBytes < bound && sum <= into && h.BaseOffset == next &&
+		_, blank := e.blank()
+		plain := !e.Old && !blank && !h.HasHoles() && e.SizeBytes < bound && sum <= into && h.BaseOffset == next &&
 			h.Codec() == first.Codec() && h.LeaderEpoch == first.LeaderEpoch &&
 			!h.IsTransactional() && !h.LogAppendTime() && !h.HasDeleteHorizon()
 		if !plain {
 			return i
 		}
-		if _, stop := cannotCarry(next, e, aborted); stop {
-			return i
-		}
 		next = h.NextOffset()
 	}
 	return len(entries)
+}
+
+// unfillable is the Halt for an entry whose offsets the link's way of filling
+// gaps does not keep (P2).
+func unfillable(next int64, e *Entry) Step {
+	s := Step{Kind: Halt, Base: next, End: e.next(), Reason: state.Unfillable}
+	h := &e.Header
+	reason, blank := e.blank()
+	switch {
+	case e.base() > next:
+		s.Detail = fmt.Sprintf("offsets %d to %d hold no record on the source (removed by compaction)", next, e.base()-1)
+	case blank && reason == ledger.Marker:
+		s.Detail = fmt.Sprintf("offset %d is a transaction marker", h.BaseOffset)
+	case blank && reason == ledger.Aborted:
+		s.Detail = fmt.Sprintf("offsets %d to %d belong to an aborted transaction of producer %d", h.BaseOffset, h.LastOffset(), h.ProducerID)
+	default:
+		s.Detail = fmt.Sprintf("the batch at offsets %d to %d holds %d records: compaction removed the others", h.BaseOffset, h.LastOffset(), h.Count)
+	}
+	return s
 }
