@@ -60,7 +60,8 @@ func (s *shell) app() *cli.App {
 
 // commands lists what this klink can do, in the order of the help.
 func (s *shell) commands() []*cli.Command {
-	all := []*cli.Command{s.runCommand(), s.demoCommand(), s.probeCommand(), s.statusCommand(), s.versionCommand(), s.completionCommand()}
+	all := []*cli.Command{s.runCommand(), s.demoCommand(), s.probeCommand(), s.planCommand(), s.statusCommand(),
+		s.versionCommand(), s.completionCommand()}
 	for _, c := range all {
 		name := c.Name
 		c.HideHelpCommand = true

@@ -25,6 +25,9 @@ type Parts struct {
 	// Probe tries the target of the configuration's only link on a scratch topic,
 	// which it removes again. The configuration may lack the source.
 	Probe func(ctx context.Context, cfg *config.Config) (survey.ProbeResult, error)
+	// Plan says how the links of the configuration would mirror. It writes nothing,
+	// unless it is to measure.
+	Plan func(ctx context.Context, cfg *config.Config, req PlanRequest) (survey.PlanResult, error)
 }
 
 // Deps are given to everything that is built.

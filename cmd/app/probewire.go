@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 
 	"klink/cmd/config"
 	"klink/cmd/kafka"
@@ -12,8 +11,7 @@ import (
 	"klink/linker/survey"
 )
 
-// probeTarget tries the target of the configuration's only link, with the same
-// appender and reader that a mirror has.
+// probeTarget tries the target of the configuration's only link.
 func probeTarget(ctx context.Context, cfg *config.Config) (r survey.ProbeResult, err error) {
 	l := cfg.Links[0]
 	dst, err := kafka.OpenTarget(kafka.Options{Link: l, FetchMemory: cfg.Limits.FetchMemory, Version: Version()})
@@ -24,6 +22,12 @@ func probeTarget(ctx context.Context, cfg *config.Config) (r survey.ProbeResult,
 	if err := reach(ctx, dst.Ping); err != nil {
 		return r, err
 	}
+	return probeWith(ctx, l, dst, fetcher.NewBudget(int64(cfg.Limits.FetchMemory)))
+}
+
+// probeWith probes a target whose clients are there, with the same appender and
+// reader that a mirror has.
+func probeWith(ctx context.Context, l config.Link, dst *kafka.Target, budget *fetcher.Budget) (r survey.ProbeResult, err error) {
 	m := leaders.New(dst.Admin)
 	defer m.Close()
 	a := appender.New(appender.Options{Lanes: dst.Lanes, Slow: dst.Slow, Admin: dst.Admin, Leaders: m, Link: l.Name})
@@ -31,10 +35,12 @@ func probeTarget(ctx context.Context, cfg *config.Config) (r survey.ProbeResult,
 	defer func() {
 		appending.stop()
 		<-appending.done
-		err = errors.Join(err, appending.err)
+		if err == nil {
+			err = appending.err
+		}
 	}()
 	return survey.Probe(ctx, survey.Options{Admin: dst.Admin, Target: a, Replicas: l.Topics.ReplicationFactor,
-		Reader: reader{fetcher.NewLogReader(dst.Admin, m, fetcher.NewBudget(int64(cfg.Limits.FetchMemory)))}})
+		Reader: reader{fetcher.NewLogReader(dst.Admin, m, budget)}})
 }
 
 // reach asks whether a cluster answers at all; the error says why it does not.

@@ -43,6 +43,7 @@ func production() Parts {
 		},
 		ReportFromTarget: reportFromTarget,
 		Probe:            probeTarget,
+		Plan:             planLinks,
 	}
 }
 

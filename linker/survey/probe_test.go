@@ -156,7 +156,7 @@ func TestProbeWithoutSequences(t *testing.T) {
 
 // The scratch topic goes with the probe, whenever it is stopped (S1).
 func TestProbeStopped(t *testing.T) {
-	for stopAt := range 12 {
+	for stopAt := range 10 {
 		c := startCluster(t)
 		ctx, stop := context.WithCancel(t.Context())
 		appends := 0

@@ -24,6 +24,8 @@ type cluster struct {
 	admin *kgo.Client
 	a     *appender.Appender
 	read  Reader
+	// client makes clients that are closed with the test.
+	client func(...kgo.Opt) *kgo.Client
 }
 
 // plainReader gives fetcher.LogReader the shape of the port.
@@ -40,19 +42,22 @@ func startCluster(t testing.TB, opts ...kfake.Opt) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := func() *kgo.Client {
-		cl, err := kgo.NewClient(kgo.SeedBrokers(k.ListenAddrs()...), kgo.DisableClientMetrics(), kgo.DisableIdempotentWrite(),
+	t.Cleanup(k.Close)
+	client := func(opts ...kgo.Opt) *kgo.Client {
+		t.Helper()
+		cl, err := kgo.NewClient(append(opts, kgo.SeedBrokers(k.ListenAddrs()...), kgo.DisableClientMetrics(),
 			kgo.Dialer(func(ctx context.Context, netw, addr string) (net.Conn, error) {
 				return network.DialContext(ctx, netw, addr)
-			}))
+			}))...)
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(cl.Close)
 		return cl
 	}
-	admin, lane, slow := client(), client(), client()
+	admin, lane, slow := client(), client(kgo.DisableIdempotentWrite()), client(kgo.DisableIdempotentWrite())
 	m := leaders.New(admin)
-	c := &cluster{Cluster: k, admin: admin, read: plainReader{fetcher.NewLogReader(admin, m, fetcher.NewBudget(0))},
+	c := &cluster{Cluster: k, admin: admin, client: client, read: plainReader{fetcher.NewLogReader(admin, m, fetcher.NewBudget(0))},
 		a: appender.New(appender.Options{Lanes: []*kgo.Client{lane}, Slow: slow, Admin: admin, Leaders: m})}
 	ctx, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -61,10 +66,8 @@ func startCluster(t testing.TB, opts ...kfake.Opt) *cluster {
 		stop()
 		wg.Wait()
 		m.Close()
-		for _, cl := range []*kgo.Client{admin, lane, slow} {
-			cl.Close()
-		}
-		k.Close()
 	})
 	return c
 }
+
+func partitionZero(topic string) appender.Target { return appender.Target{Topic: topic} }

@@ -1,0 +1,109 @@
+package survey
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"klink/fetcher/feed"
+	"klink/linker/remote"
+	"klink/linker/state"
+	"klink/linker/topics"
+)
+
+// topicsPerRequest bounds the size of requests that name topics.
+const topicsPerRequest = 500
+
+// seenTopic is a topic as its cluster tells of it.
+type seenTopic struct {
+	id         feed.TopicID
+	partitions int32
+	ops        operations
+	// err is why it cannot be seen; one that is not there is not in the answer.
+	err error
+}
+
+// seeTopics asks for topics by name, with the principal's operations on them
+// (Metadata v8, KIP-430). The error is a *remote.Fault.
+func seeTopics(ctx context.Context, cl *kgo.Client, names []string) (map[string]seenTopic, error) {
+	out := make(map[string]seenTopic, len(names))
+	for chunk := range slices.Chunk(names, topicsPerRequest) {
+		req := kmsg.NewPtrMetadataRequest()
+		req.AllowAutoTopicCreation, req.IncludeTopicAuthorizedOperations = false, true
+		for _, n := range chunk {
+			t := kmsg.NewMetadataRequestTopic()
+			t.Topic = kmsg.StringPtr(n)
+			req.Topics = append(req.Topics, t)
+		}
+		resp, err := req.RequestWith(ctx, cl)
+		if err != nil {
+			return nil, remote.Classify("look at topics", "", err)
+		}
+		for _, t := range resp.Topics {
+			err := kerr.ErrorForCode(t.ErrorCode)
+			if t.Topic == nil || errors.Is(err, kerr.UnknownTopicOrPartition) {
+				continue
+			}
+			out[*t.Topic] = seenTopic{id: t.TopicID, partitions: int32(len(t.Partitions)), ops: operations(t.AuthorizedOperations),
+				err: remote.Classify("look at topic "+*t.Topic, remote.Right("Describe", "topic", *t.Topic), err)}
+		}
+	}
+	return out, nil
+}
+
+// seeCluster returns the principal's operations on the cluster (DescribeCluster,
+// KIP-700, Kafka 2.8); noOperations where it does not tell.
+func seeCluster(ctx context.Context, cl *kgo.Client) operations {
+	req := kmsg.NewPtrDescribeClusterRequest()
+	req.IncludeClusterAuthorizedOperations = true
+	resp, err := req.RequestWith(ctx, cl)
+	if err != nil || resp.ErrorCode != 0 {
+		return noOperations
+	}
+	return operations(resp.ClusterAuthorizedOperations)
+}
+
+// seeSettings reads what topics are set to; those that may not be read are not
+// in the answer.
+func seeSettings(ctx context.Context, cl *kgo.Client, names []string) (map[string]topics.Settings, error) {
+	out := make(map[string]topics.Settings, len(names))
+	for chunk := range slices.Chunk(names, topicsPerRequest) {
+		all, err := kadm.NewClient(cl).DescribeTopicConfigs(ctx, chunk...)
+		if remote.ReasonOf(err) == state.Unreachable && err != nil {
+			return nil, remote.Classify("describe configs", "", err)
+		}
+		for _, r := range all {
+			if r.Err != nil {
+				continue
+			}
+			s := make(topics.Settings, len(r.Configs))
+			for _, c := range r.Configs {
+				if c.Value != nil {
+					s[c.Key] = topics.Setting{Value: *c.Value, Explicit: c.Source == kmsg.ConfigSourceDynamicTopicConfig}
+				}
+			}
+			out[r.Name] = s
+		}
+	}
+	return out, nil
+}
+
+// knownKeys are the topic configs that a cluster's brokers have; nil where no
+// topic of it tells.
+func knownKeys(all map[string]topics.Settings) map[string]bool {
+	for _, s := range all {
+		if len(s) > 0 {
+			known := make(map[string]bool, len(s))
+			for k := range s {
+				known[k] = true
+			}
+			return known
+		}
+	}
+	return nil
+}

@@ -1,0 +1,356 @@
+package survey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
+
+	"klink/fetcher/feed"
+	"klink/linker/control"
+	"klink/linker/plan"
+	"klink/linker/remote"
+	"klink/linker/state"
+	"klink/linker/topics"
+)
+
+// atOnce is how many partitions are looked at at the same time: enough to hide
+// round trips, and few enough for the fetch budget and for other readers.
+const atOnce = 8
+
+// PlanOptions of Plan. Src, Dst, the readers and Matcher are required.
+type PlanOptions struct {
+	Link string
+	// Src and Dst ask the two clusters; nothing is written to either.
+	Src, Dst             *kgo.Client
+	SrcReader, DstReader Reader
+	Matcher              *topics.Matcher
+	// Topics are those of the link's mirror.
+	Topics topics.PlanOptions
+	// Only selects among the link's topics; nil is all.
+	Only func(source, target string) bool
+	// Policy is the link's; its Compaction is found out per topic.
+	Policy    plan.Policy
+	Otherwise Otherwise
+	// FollowStart: the target is trimmed to the source's log start.
+	FollowStart bool
+	Start       Start
+	Limits      plan.Limits
+	Pace        Pace
+	// Exact reads the source's logs as a whole, in place of samples.
+	Exact bool
+}
+
+// Start is from where topics are mirrored. The zero value is the earliest record.
+type Start struct {
+	Latest bool
+	// At is a time, unless it is zero.
+	At time.Time
+}
+
+// Plan looks at both clusters and says how each topic of a link would be
+// mirrored. It writes nothing (S5). An error is a cluster that does not answer;
+// what is wrong with a topic or partition is part of the result.
+func Plan(ctx context.Context, o PlanOptions) (PlanResult, error) {
+	p := &planner{o: o, r: Join(), now: time.Now()}
+	p.r.AsOf = p.now.UTC()
+	if err := p.look(ctx); err != nil {
+		return p.r, err
+	}
+	for i := range p.plans {
+		p.planTopic(&p.plans[i])
+	}
+	if err := p.readLogs(ctx); err != nil {
+		return p.r, err
+	}
+	for i := range p.r.Topics {
+		p.r.Topics[i].conclude()
+	}
+	p.r.Rights = rightsOf(p.rights())
+	p.r.Rates = []LinkPace{{Link: o.Link, Pace: o.Pace, ExpectedMarkers: p.expectedMarkers()}}
+	p.r.sort()
+	return p.r, nil
+}
+
+// planner is one plan under way.
+type planner struct {
+	o     PlanOptions
+	r     PlanResult
+	now   time.Time
+	plans []topics.Plan
+	// src and dst are the topics that are there, by name; those of dst include the
+	// control topic.
+	src, dst map[string]seenTopic
+	cluster  operations
+	settings map[string]topics.Settings
+	starts   kadm.ListedOffsets
+	jobs     []*job
+	// lacking are rights that were missed on the way.
+	lacking []string
+}
+
+// job is one partition whose log is to be read.
+type job struct {
+	topic int // in r.Topics
+	at    int // in its Partitions
+	plan  *topics.Plan
+	src   feed.Partition
+	dst   feed.Partition
+	means means
+	lim   plan.Limits
+	// amount is set by the reading.
+	amount Amount
+}
+
+// look asks the clusters for all but the logs.
+func (p *planner) look(ctx context.Context) error {
+	d, err := topics.Discover(ctx, p.o.Src, p.o.Matcher)
+	if err != nil {
+		return fmt.Errorf("source: %w", err)
+	}
+	p.passOver(d)
+	var sources, targets []string
+	for _, t := range topics.PlanAll(d.Topics, p.o.Topics) {
+		if p.o.Only != nil && !p.o.Only(t.Source.Name, t.Target) {
+			continue
+		}
+		p.plans = append(p.plans, t)
+		sources, targets = append(sources, t.Source.Name), append(targets, t.Target)
+	}
+	if p.src, err = seeTopics(ctx, p.o.Src, sources); err != nil {
+		return fmt.Errorf("source: %w", err)
+	}
+	if p.dst, err = seeTopics(ctx, p.o.Dst, append(targets, control.TopicName)); err != nil {
+		return fmt.Errorf("target: %w", err)
+	}
+	p.cluster = seeCluster(ctx, p.o.Dst)
+	var there []string
+	for name := range p.dst {
+		there = append(there, name)
+	}
+	if p.settings, err = seeSettings(ctx, p.o.Dst, there); err != nil {
+		return fmt.Errorf("target: %w", err)
+	}
+	return p.findStarts(ctx, sources)
+}
+
+// passOver says what is not mirrored.
+func (p *planner) passOver(d topics.Discovered) {
+	for _, m := range d.Missing {
+		if target := p.o.Matcher.Target(m.Name); p.o.Only == nil || p.o.Only(m.Name, target) {
+			p.r.Topics = append(p.r.Topics, refusedTopic(p.o.Link, m.Name, target, onSource+m.Detail))
+			if m.Reason == state.NoPermission {
+				p.lacking = append(p.lacking, onSource+remote.Right("Describe", "topic", m.Name))
+			}
+		}
+	}
+	if p.o.Only != nil {
+		return
+	}
+	for _, s := range d.Skipped {
+		p.r.Notes = append(p.r.Notes, fmt.Sprintf("%s is not mirrored: %s", s.Name, s.Why))
+	}
+	for _, pattern := range d.Unmatched {
+		if slices.ContainsFunc(d.Missing, func(m topics.Missing) bool { return m.Name == pattern }) {
+			continue // told as a topic
+		}
+		p.r.Notes = append(p.r.Notes, fmt.Sprintf("the pattern %q selects nothing", pattern))
+	}
+}
+
+// findStarts looks up the link's start where that is a time.
+func (p *planner) findStarts(ctx context.Context, sources []string) error {
+	if p.o.Start.At.IsZero() || len(sources) == 0 {
+		return nil
+	}
+	found, err := kadm.NewClient(p.o.Src).ListOffsetsAfterMilli(ctx, p.o.Start.At.UnixMilli(), sources...)
+	if err != nil {
+		return fmt.Errorf("source: look up the start: %w", err)
+	}
+	p.starts = found
+	return nil
+}
+
+// startOf is the offset that the link's start leads to.
+func (p *planner) startOf(s feed.Partition, b feed.Bounds) int64 {
+	switch {
+	case p.o.Start.Latest:
+		return b.LastStable
+	case p.o.Start.At.IsZero():
+		return b.LogStart
+	}
+	if l, ok := p.starts.Lookup(s.Topic, s.Partition); ok && l.Err == nil && l.Offset >= 0 {
+		return min(max(l.Offset, b.LogStart), b.LastStable)
+	}
+	return b.LastStable // no record has that time or a later one
+}
+
+// planTopic judges what needs no look into logs, and prepares that.
+func (p *planner) planTopic(t *topics.Plan) {
+	dst, there := p.dst[t.Target]
+	have := p.settings[t.Target]
+	if !there {
+		have = nil
+	}
+	if why := refusal(t, dst, have); why != "" {
+		p.r.Topics = append(p.r.Topics, refusedTopic(p.o.Link, t.Source.Name, t.Target, why))
+		return
+	}
+	want := topics.PlanConfigs(topics.ConfigInput{Source: t.Source.Configs, Known: knownKeys(p.settings), Overrides: t.Overrides,
+		Replicas: int(t.Replicas), CopyRetention: t.CopyRetention})
+	if !there || have != nil {
+		for _, d := range differences(t.Source.Configs, want, have, t.Overrides) {
+			d.Link, d.SourceTopic, d.TargetTopic = p.o.Link, t.Source.Name, t.Target
+			p.r.Configs = append(p.r.Configs, d)
+		}
+	}
+	topic := TopicPlan{Link: p.o.Link, SourceTopic: t.Source.Name, TargetTopic: t.Target, Verdict: Raw, Reasons: append([]string{}, want.Notes...), Partitions: []PartitionPlan{}}
+	m := means{policy: p.o.Policy, otherwise: p.o.Otherwise, mark: mayMark(p.cluster), trim: dst.ops.allow(deleteOp),
+		compacted: strings.Contains(t.Source.Configs["cleanup.policy"].Value, "compact")}
+	if !there {
+		m.trim = Unknown
+	}
+	lim := p.o.Limits
+	lim.MaxBatchBytes = maxBatch(want, have)
+	for n := range t.Partitions {
+		p.jobs = append(p.jobs, &job{topic: len(p.r.Topics), at: int(n), plan: t, means: m, lim: lim,
+			src: feed.Partition{Topic: t.Source.Name, Partition: n}, dst: feed.Partition{Topic: t.Target, Partition: n}})
+		topic.Partitions = append(topic.Partitions, PartitionPlan{Partition: n, Verdict: Raw, Reasons: []string{}})
+	}
+	p.r.Topics = append(p.r.Topics, topic)
+}
+
+// refusal is why a topic as a whole cannot be mirrored, "" where it can.
+func refusal(t *topics.Plan, dst seenTopic, have topics.Settings) string {
+	src, known := t.Source.Configs["cleanup.policy"]
+	compacts := func(policy string) bool { return strings.Contains(policy, "compact") }
+	switch {
+	case t.Reason != "":
+		return fmt.Sprintf("%s: %s", t.Reason, t.Detail)
+	case dst.err != nil:
+		return onTarget + dst.err.Error()
+	case dst.partitions > t.Partitions:
+		return fmt.Sprintf("the target topic has %d partitions and the source topic %d: keyed records would not lie where consumers look for them", dst.partitions, t.Partitions)
+	case known && compacts(have["cleanup.policy"].Value) && !compacts(src.Value):
+		return fmt.Sprintf("the target topic's cleanup.policy is %q and the source's %q: the target would remove records that the source keeps", have["cleanup.policy"].Value, src.Value)
+	}
+	return ""
+}
+
+// readLogs reads the ends of all logs, and samples of what is to be mirrored.
+func (p *planner) readLogs(ctx context.Context) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(atOnce)
+	bytes := placeBytes(len(p.jobs))
+	if p.o.Exact {
+		bytes = exactBytes
+	}
+	for _, j := range p.jobs {
+		g.Go(func() error {
+			err := p.readLog(gctx, j, &sampler{reader: p.o.SrcReader, limits: j.lim, bytes: bytes, exact: p.o.Exact})
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil { // one partition's trouble is no other's
+				out := p.partition(j)
+				out.Verdict, out.Reasons = Refuse, append(out.Reasons, err.Error())
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// partition is written by the goroutine of its job alone.
+func (p *planner) partition(j *job) *PartitionPlan { return &p.r.Topics[j.topic].Partitions[j.at] }
+
+func (p *planner) readLog(ctx context.Context, j *job, s *sampler) error {
+	out := p.partition(j)
+	src, err := p.o.SrcReader.Bounds(ctx, j.src, j.plan.Source.ID)
+	if err != nil {
+		return sided(onSource, err)
+	}
+	pos := position{src: src, from: p.startOf(j.src, src)}
+	if dst, ok := p.dst[j.dst.Topic]; ok && j.dst.Partition < dst.partitions {
+		b, err := p.o.DstReader.Bounds(ctx, j.dst, dst.id)
+		if err != nil {
+			return sided(onTarget, err)
+		}
+		pos.dstStart, pos.dstEnd = b.LogStart, max(b.LogEnd, b.HighWatermark)
+	}
+	b := begin(pos, j.means.policy)
+	if b.obstacle == "" {
+		strata, err := s.read(ctx, j.src, j.plan.Source.ID, b.at, src.LastStable)
+		if err != nil {
+			return sided(onSource, err)
+		}
+		j.amount = extrapolate(strata, p.now.UnixMilli())
+	}
+	out.Verdict, out.Reasons = judge(b, j.amount, j.means)
+	out.Reasons = append([]string{}, out.Reasons...)
+	out.describe(pos, b, j.amount, p.o.Pace)
+	return nil
+}
+
+// sided puts the side before an error of a reader.
+func sided(side string, err error) error {
+	var f *feed.Fault
+	if errors.As(err, &f) && f.Kind == feed.Unauthorized {
+		return fmt.Errorf("%smissing right: Read on topic %s: %w", side, f.Partition.Topic, err)
+	}
+	return fmt.Errorf("%s%w", side, err)
+}
+
+// expectedMarkers adds up how fast gaps have been coming; nil where it is known
+// of no partition.
+func (p *planner) expectedMarkers() *float64 {
+	var sum float64
+	known := false
+	for _, j := range p.jobs {
+		if g := j.amount.GapsPerSecond; g >= 0 && j.amount.Gaps != nil {
+			sum, known = sum+g, true
+		}
+	}
+	if !known {
+		return nil
+	}
+	return &sum
+}
+
+// rights gathers what the needed rights follow from.
+func (p *planner) rights() rightsInput {
+	in := rightsInput{src: map[string]operations{}, dst: map[string]operations{}, cluster: p.cluster, trims: p.o.FollowStart,
+		marks: p.o.Policy.Gaps == plan.FillMarkers, lacking: p.lacking}
+	for i := range p.plans {
+		t := &p.plans[i]
+		if s, ok := p.src[t.Source.Name]; ok {
+			in.src[t.Source.Name] = s.ops
+		}
+		d, ok := p.dst[t.Target]
+		var f *remote.Fault
+		if errors.As(d.err, &f) && f.Right != "" {
+			in.lacking = append(in.lacking, onTarget+f.Right)
+		}
+		switch {
+		case !ok && t.Reason == "":
+			in.create = append(in.create, t.Target)
+		case ok:
+			in.dst[t.Target] = d.ops
+			if d.partitions < t.Partitions {
+				in.grows = append(in.grows, t.Target)
+			}
+		}
+	}
+	if c, ok := p.dst[control.TopicName]; ok {
+		in.control = c.ops
+	} else {
+		in.create = append(in.create, control.TopicName)
+	}
+	return in
+}
