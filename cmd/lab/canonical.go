@@ -16,7 +16,7 @@ import (
 // their order; lengths are 32 bits, -1 for null; all big-endian.
 func canonical(b []byte, r *kgo.Record) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(r.Offset))
-	b = binary.BigEndian.AppendUint64(b, uint64(r.Timestamp.UnixMilli()))
+	b = binary.BigEndian.AppendUint64(b, uint64(milliseconds(r.Timestamp)))
 	b = appendField(b, r.Key)
 	b = appendField(b, r.Value)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(r.Headers)))
@@ -26,6 +26,15 @@ func canonical(b []byte, r *kgo.Record) []byte {
 		b = appendField(b, h.Value)
 	}
 	return b
+}
+
+// milliseconds is -1 for no time at all, which is how messages of the oldest
+// format (magic 0) come out of this client, and how brokers and Java write it.
+func milliseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return -1
+	}
+	return t.UnixMilli()
 }
 
 func appendField(b, field []byte) []byte {
@@ -63,7 +72,7 @@ func describe(r *kgo.Record) string {
 		return "no record"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "offset %d, time %d (%s), key %s, value %s", r.Offset, r.Timestamp.UnixMilli(),
+	fmt.Fprintf(&b, "offset %d, time %d (%s), key %s, value %s", r.Offset, milliseconds(r.Timestamp),
 		r.Timestamp.UTC().Format(time.RFC3339Nano), describeField(r.Key), describeField(r.Value))
 	for _, h := range r.Headers {
 		fmt.Fprintf(&b, ", header %q %s", h.Key, describeField(h.Value))

@@ -134,9 +134,7 @@ func pairUp(ctx context.Context, src, dst Cluster, o CompareOptions) ([]Partitio
 	if err != nil {
 		return nil, fmt.Errorf("compare: target: %w", err)
 	}
-	ordered := slices.SortedFunc(maps.Keys(srcBounds), func(a, b Partition) int {
-		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Number, b.Number))
-	})
+	ordered := slices.SortedFunc(maps.Keys(srcBounds), comparePartitions)
 	var pairs []PartitionComparison
 	for _, p := range ordered {
 		q := Partition{o.target(p.Topic), p.Number}

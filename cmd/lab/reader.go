@@ -179,28 +179,34 @@ func (r *reader) skipInvisible(ctx context.Context) error {
 	}
 }
 
-// fetch asks the leader for one partition, once.
+// fetch asks the leader for the reader's partition, once.
 func (r *reader) fetch(ctx context.Context, at int64) (*kmsg.FetchResponseTopicPartition, error) {
-	metadata, err := kadm.NewClient(r.client).Metadata(ctx, r.partition.Topic)
+	return fetchRaw(ctx, r.client, r.partition, r.isolation, at)
+}
+
+// fetchRaw asks a partition's leader for what lies at an offset, once. Nothing
+// comes back where there is no leader or no answer: it is to be asked again.
+func fetchRaw(ctx context.Context, client *kgo.Client, partition Partition, isolation Isolation, at int64) (*kmsg.FetchResponseTopicPartition, error) {
+	metadata, err := kadm.NewClient(client).Metadata(ctx, partition.Topic)
 	if err != nil {
 		return nil, err
 	}
-	topic := metadata.Topics[r.partition.Topic]
-	leader := topic.Partitions[r.partition.Number].Leader
+	topic := metadata.Topics[partition.Topic]
+	leader := topic.Partitions[partition.Number].Leader
 	if topic.Err != nil || leader < 0 {
-		return &kmsg.FetchResponseTopicPartition{}, nil // as if nothing came: asked again
+		return &kmsg.FetchResponseTopicPartition{}, nil
 	}
 	req := kmsg.NewPtrFetchRequest()
 	req.MaxWaitMillis, req.MinBytes, req.MaxBytes = 100, 1, 4<<20
-	req.IsolationLevel = int8(1 - r.isolation)
+	req.IsolationLevel = int8(1 - isolation)
 	t := kmsg.NewFetchRequestTopic()
-	t.Topic, t.TopicID = r.partition.Topic, topic.ID
+	t.Topic, t.TopicID = partition.Topic, topic.ID
 	p := kmsg.NewFetchRequestTopicPartition()
-	p.Partition, p.FetchOffset, p.PartitionMaxBytes = r.partition.Number, at, 4<<20
+	p.Partition, p.FetchOffset, p.PartitionMaxBytes = partition.Number, at, 4<<20
 	p.CurrentLeaderEpoch, p.LastFetchedEpoch, p.LogStartOffset = -1, -1, -1
 	t.Partitions = append(t.Partitions, p)
 	req.Topics = append(req.Topics, t)
-	resp, err := req.RequestWith(ctx, r.client.Broker(int(leader)))
+	resp, err := req.RequestWith(ctx, client.Broker(int(leader)))
 	if err != nil || len(resp.Topics) == 0 || len(resp.Topics[0].Partitions) == 0 {
 		return &kmsg.FetchResponseTopicPartition{}, ctx.Err()
 	}

@@ -1,6 +1,8 @@
 // Package install puts what a real Kafka needs on this machine: Java, and the
-// Kafka jars of one version from Maven, kept in a cache folder. Nothing is
-// built, and no container and no download page is used.
+// Kafka jars of one version from Maven, kept in a cache folder; and what
+// consumers of other makers need: a Java compiler for a class of our own, and a
+// Python package with librdkafka. Nothing else is built, and no container and no
+// download page is used.
 //
 // Promises:
 //
@@ -13,5 +15,6 @@
 //	    to a log file that the error names; no registry address is repeated.
 //
 // The cache is $KLINK_LAB_CACHE, else klink under the user's cache folder; each
-// version has its own folder kafka-VERSION there.
+// version has its own folder kafka-VERSION there, with the jars of our own
+// classes beside Kafka's, and each Python package a virtual environment.
 package install

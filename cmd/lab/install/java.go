@@ -54,12 +54,18 @@ func EnsureJava(ctx context.Context) error {
 var javaPackages = []string{"openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless"}
 
 func aptInstall(ctx context.Context, apt string) error {
+	return installFirst(ctx, apt, javaPackages, "maven")
+}
+
+// installFirst installs the first of the packages that there is, and others
+// with it.
+func installFirst(ctx context.Context, apt string, packages []string, with ...string) error {
 	if err := runApt(ctx, apt, []string{"update"}); err != nil {
 		return err
 	}
 	var errs []error
-	for _, java := range javaPackages {
-		err := runApt(ctx, apt, []string{"install", "-y", "--no-install-recommends", java, "maven"})
+	for _, name := range packages {
+		err := runApt(ctx, apt, append([]string{"install", "-y", "--no-install-recommends", name}, with...))
 		if err == nil {
 			return nil
 		}

@@ -1,0 +1,133 @@
+package shapes_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"klink/cmd/lab"
+	"klink/cmd/lab/install"
+	"klink/cmd/lab/labtest"
+	"klink/cmd/lab/readers"
+	"klink/cmd/lab/shapes"
+)
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// TestS1EveryShapeIsThere writes all shapes to one broker of each version, which
+// fails unless they are there, and lets clients read them: each must see the
+// same of every log.
+func TestS1EveryShapeIsThere(t *testing.T) {
+	for version, clients := range map[string][]lab.Client{
+		install.Newest: lab.AllClients,
+		install.Oldest: {lab.FranzGo, lab.Librdkafka},
+	} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			k := labtest.StartKafka(t, lab.KafkaOptions{Version: version, Props: shapes.BrokerProps()})
+			ctx := within(t)
+			two := func(topic string) shapes.Place { return shapes.Place{Topic: topic, Partitions: 2, Seed: 7} }
+			if err := shapes.OldFormats(ctx, k, two("old")); err != nil {
+				t.Fatal(err)
+			}
+			topics, open := writeAll(t, ctx, k, two)
+			for _, isolation := range []lab.Isolation{lab.ReadCommitted, lab.ReadUncommitted} {
+				requireAgreed(t, k, isolation, clients, topics...)
+			}
+			requireAgreed(t, k, lab.ReadCommitted, []lab.Client{lab.Java, lab.Librdkafka}, "old")
+			if version == install.Newest {
+				requireNoOtherRange(t, k, "trimmed")
+			}
+			if err := open.End(ctx, kgo.TryCommit); err != nil {
+				t.Fatal(err)
+			}
+			census, err := shapes.Take(ctx, k, lab.Partition{Topic: "open"})
+			if err != nil || census.Open != 0 || census.Commits != 1 {
+				t.Errorf("after its end: %+v, %v", census, err)
+			}
+		})
+	}
+}
+
+// writeAll runs all generators that can run side by side.
+func writeAll(t *testing.T, ctx context.Context, c lab.Cluster, at func(topic string) shapes.Place) (topics []string, open *shapes.Open) {
+	t.Helper()
+	generators := map[string]func(shapes.Place) error{
+		"mixed":     func(p shapes.Place) error { return shapes.Transactions(ctx, c, p, 40) },
+		"long":      func(p shapes.Place) error { return shapes.Long(ctx, c, p, 2500) },
+		"small":     func(p shapes.Place) error { return shapes.Small(ctx, c, p, 200) },
+		"open":      func(p shapes.Place) (err error) { open, err = shapes.LeaveOpen(ctx, c, p); return err },
+		"compacted": func(p shapes.Place) error { return shapes.Compacted(ctx, c, p) },
+		"trimmed":   func(p shapes.Place) error { return shapes.Trimmed(ctx, c, p, 2345, 1000) },
+		"emptied":   func(p shapes.Place) error { return shapes.Trimmed(ctx, c, p, 1000, 0) },
+		"expired":   func(p shapes.Place) error { return shapes.Expired(ctx, c, p, 300, 50) },
+		"all-gone":  func(p shapes.Place) error { return shapes.Expired(ctx, c, p, 300, 0) },
+		"appended":  func(p shapes.Place) error { return shapes.AppendTimes(ctx, c, p, 5) },
+		"far":       func(p shapes.Place) error { return shapes.FarTimes(ctx, c, p) },
+		"wide":      func(p shapes.Place) error { return shapes.Wide(ctx, c, p, 100_000) },
+	}
+	t.Run("write", func(t *testing.T) {
+		for topic, generate := range generators {
+			topics = append(topics, topic)
+			t.Run(topic, func(t *testing.T) {
+				t.Parallel()
+				if err := generate(at(topic)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	return topics, open
+}
+
+// requireNoOtherRange lets the other makers' clients read from an offset that is
+// not there any more.
+func requireNoOtherRange(t *testing.T, k *lab.Kafka, topic string) {
+	t.Helper()
+	job := readers.Job{Bootstrap: k.Bootstrap(), Isolation: "read_committed", Ranges: []readers.Range{{Topic: topic, From: 0, End: 3000}}}
+	for name, read := range map[string]func(context.Context, readers.Job, func(readers.Line) error) error{"Java": readers.Java, "librdkafka": readers.Librdkafka} {
+		err := read(within(t), job, func(readers.Line) error { return nil })
+		if err == nil || !strings.Contains(strings.ToLower(err.Error()), "out of range") {
+			t.Errorf("%s was sent to an offset that is gone: %v", name, err)
+		}
+	}
+}
+
+// requireAgreed lets clients read topics.
+func requireAgreed(t *testing.T, c lab.Cluster, isolation lab.Isolation, clients []lab.Client, topics ...string) {
+	t.Helper()
+	var first map[lab.Partition]lab.Reading
+	for _, client := range clients {
+		seen, err := lab.ReadWith(within(t), client, c, isolation, topics...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = seen
+		}
+		for p, want := range first {
+			got := seen[p]
+			if got.Bounds != want.Bounds || len(got.Seen) != len(want.Seen) {
+				t.Errorf("%s, %s: %s sees %d records in %+v, %s %d in %+v", p, isolation, client, len(got.Seen), got.Bounds, clients[0], len(want.Seen), want.Bounds)
+				continue
+			}
+			for i := range want.Seen {
+				if got.Seen[i] != want.Seen[i] {
+					t.Errorf("%s, %s: %s sees %+v, %s %+v", p, isolation, client, got.Seen[i], clients[0], want.Seen[i])
+					break
+				}
+			}
+		}
+	}
+}
