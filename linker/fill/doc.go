@@ -52,7 +52,9 @@
 // SettleTime; nor against a frozen process that wakes between an owner's last
 // look and its marker. The second and third can cost one offset, which is then
 // found: in a larger gap it is made up for, at the end of a gap it is OVERSHOT.
-// M5: a broker that refuses markers in the middle of a bulk and takes later ones
-// (its in-sync set shrinks and grows within that request) puts right numbers of
-// markers with reasons moved by some offsets.
+// M5: where a broker refuses markers in the middle of a bulk and takes later ones
+// (its in-sync set shrinks and grows within that request), or loses the first
+// ones in an election and leads again while the request still runs, the number
+// of markers is right and some of their reasons stand at the wrong offsets of the
+// gap.
 package fill

@@ -109,7 +109,6 @@ func (m *machine) settled(now time.Time, err error) {
 		m.calm.settled = true
 		return
 	}
-	m.calm = calm{}
 	m.waits(fmt.Sprintf("the leader does not answer: %v", err))
 	m.rest = now.Add(m.set.PollTime)
 }

@@ -127,7 +127,7 @@ func (m *machine) next(now time.Time) action {
 		m.phase = over
 		m.res.Trust = Trust{Known: m.looked || m.trusted, LeaderEpoch: m.epoch}
 		return action{kind: doEnd}
-	case m.res.Counters.Left() == 0:
+	case m.res.Counters.Left() == 0: // only directly after an answer, see above
 		return m.reserve()
 	}
 	return m.write()
@@ -146,9 +146,6 @@ func (m *machine) reserved(first int32, err error) {
 	case err == nil:
 		end := min(int64(first)+int64(m.set.BlockCounters), ledger.CounterLimit)
 		m.res.Counters, m.floor = Counters{Next: first, End: int32(end)}, first
-		if m.phase == ready && !m.trusted {
-			m.look() // the last look may be long ago
-		}
 	default:
 		m.fail("reserve marker counters", reserveReason(err), err)
 	}
@@ -288,8 +285,7 @@ func (m *machine) doubt(limit int64) {
 	m.phase, m.calm = settling, calm{}
 }
 
-// look makes a log end decide about the next step. What waits to settle goes on
-// doing that.
+// look makes a log end decide about the next step.
 func (m *machine) look() { m.phase = looking }
 
 // advance takes the offsets below to as occupied and replicated.

@@ -10,9 +10,10 @@ import (
 // Ports is what a fill needs of the target partition, of the control topic and
 // of the lease. Calls never overlap.
 type Ports interface {
-	// Ends reads the log end (OffsetForLeaderEpoch of the current epoch) and the
-	// high watermark of the target's leader, in that order and both in one leader
-	// epoch. It must end in bounded time.
+	// Ends reads the high watermark and then the log end (OffsetForLeaderEpoch of
+	// the current epoch) of the target's leader, both in one leader epoch: equal
+	// means that all was replicated when the log end was read. It must end in
+	// bounded time.
 	Ends(ctx context.Context) (Ends, error)
 	// Write sends one WriteTxnMarkers request (v1, COMMIT) for the partition with
 	// these coordinator epochs, in order, to the leader, and never twice. Where

@@ -37,9 +37,9 @@ func runRandom(t *testing.T, name string, n func(int) int, rarely int) {
 // TestG3_RandomFaults fills larger gaps in small requests and blocks, with any
 // number of faults. The name of a failure's seed is in the first line of its trace.
 func TestG3_RandomFaults(t *testing.T) {
-	seeds := uint64(20000)
-	if testing.Short() {
-		seeds = 2000
+	seeds := uint64(2000)
+	if *deep {
+		seeds = 20000
 	}
 	for _, rarely := range []int{3, 6, 15} {
 		synctest.Test(t, func(t *testing.T) {
