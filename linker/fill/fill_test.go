@@ -264,9 +264,9 @@ func TestImpossibleRunsAreRefused(t *testing.T) {
 	for _, g := range []Gap{
 		{Expect: 100, Runs: []ledger.Run{{Count: 1, Reason: ledger.Padded}}},
 		{Expect: 100, Runs: []ledger.Run{{Count: 0, Reason: ledger.Marker}}},
-		{Expect: -1, Runs: compacted(1)},
+		{Expect: -1, Runs: compacted(1), Doubt: true},
 	} {
-		if r, c, _ := play(t, g, Counters{}, nil); r.Err == nil || len(c.requests) > 0 {
+		if r, c, _ := play(t, g, Counters{}, nil); r.Err == nil || len(c.requests) > 0 || r.InDoubt != g.Doubt {
 			t.Errorf("%+v was filled: %+v", g, r)
 		}
 	}

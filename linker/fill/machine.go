@@ -90,6 +90,7 @@ func newMachine(set Settings, g Gap, c Counters) *machine {
 		pos: walk{runs: g.Runs}, floor: c.Next, res: Result{Counters: c}}
 	n, err := g.count()
 	if err != nil {
+		m.open = g.Doubt
 		m.fail("take the gap", "", err)
 		return m
 	}
