@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,13 +18,15 @@ import (
 	"klink/linker/topics"
 )
 
-// CatalogOptions of NewCatalog. All but Owner are required.
+// CatalogOptions of NewCatalog. All are required.
 type CatalogOptions struct {
 	// Src and Dst ask the two clusters; Src is only read.
 	Src, Dst *kgo.Client
 	Matcher  *topics.Matcher
-	Plan     topics.PlanOptions
-	Logger   *slog.Logger
+	// Plan holds the link's settings. CopyRetention is for a link that does not
+	// follow the source's log start; Owner and Recorded come with each call.
+	Plan   topics.PlanOptions
+	Logger *slog.Logger
 }
 
 // clusterCatalog is the Catalog over real clusters.
@@ -51,18 +52,21 @@ func NewCatalog(o CatalogOptions) Catalog {
 // Find lists the selected topics, and those that are included by name or were
 // mirrored before and are not there to be seen. What is passed over is logged
 // once.
-func (c *clusterCatalog) Find(ctx context.Context, mirrored []string) ([]Found, *Trouble) {
-	d, err := topics.Discover(ctx, c.o.Src, c.o.Matcher, mirrored...)
+func (c *clusterCatalog) Find(ctx context.Context, records []control.TopicRecord) ([]Found, *Trouble) {
+	d, err := topics.Discover(ctx, c.o.Src, c.o.Matcher, mirrored(records)...)
 	if err != nil {
 		return nil, clusterTrouble(srcSide, err)
 	}
 	c.tell(d)
 	plans := make(map[string]topics.Plan, len(d.Topics))
 	out := make([]Found, 0, len(d.Topics))
-	for _, p := range topics.PlanAll(d.Topics, c.o.Plan) {
+	rules := c.o.Plan
+	rules.Owner = owners(records)
+	for _, p := range topics.PlanAll(d.Topics, rules) {
 		plans[p.Source.Name] = p
+		traits := p.Source.Configs.Traits()
 		f := Found{Topic: p.Source.Name, ID: p.Source.ID, Partitions: p.Partitions, Target: p.Target,
-			Compacted: strings.Contains(p.Source.Configs["cleanup.policy"].Value, "compact")}
+			Compacted: traits.Compacts, Traits: traits, OnRecord: onRecord(p.Source.Configs)}
 		if p.Reason != "" {
 			side := dstSide
 			if p.Source.Reason != "" {
@@ -135,11 +139,13 @@ func (c *clusterCatalog) Existing(ctx context.Context, targets []string) (map[st
 }
 
 // Prepare makes, grows and checks target topics.
-func (c *clusterCatalog) Prepare(ctx context.Context, found []Found) (map[string]Prepared, *Trouble) {
+func (c *clusterCatalog) Prepare(ctx context.Context, found []Found, recorded func(source string) topics.Recorded) (map[string]Prepared, *Trouble) {
 	plans := make([]topics.Plan, 0, len(found))
 	c.mu.Lock()
 	for _, f := range found {
-		plans = append(plans, c.plans[f.Topic])
+		p := c.plans[f.Topic]
+		p.Recorded = func() topics.Recorded { return recorded(f.Topic) }
+		plans = append(plans, p)
 	}
 	c.mu.Unlock()
 	outcomes, err := c.target.Ensure(ctx, plans)
@@ -149,7 +155,8 @@ func (c *clusterCatalog) Prepare(ctx context.Context, found []Found) (map[string
 	out := make(map[string]Prepared, len(outcomes))
 	for _, o := range outcomes {
 		c.tellOutcome(o)
-		p := Prepared{ID: o.ID, Created: o.Created, MaxBatchBytes: int(o.MaxMessageBytes)}
+		p := Prepared{ID: o.ID, Created: o.Created, MaxBatchBytes: int(o.MaxMessageBytes),
+			CleanupPolicy: o.CleanupPolicy, Unfollowed: o.Unfollowed}
 		if o.Reason != "" {
 			p.Trouble = topicTrouble(dstSide, o.Reason, o.Detail)
 		}

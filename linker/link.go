@@ -311,7 +311,7 @@ func (l *Link) discoverOnce(ctx, hard context.Context, wg *sync.WaitGroup) *Trou
 	if t := l.pin(ctx); t != nil {
 		return t
 	}
-	found, t := l.o.Catalog.Find(ctx, l.mirrored())
+	found, t := l.o.Catalog.Find(ctx, l.store.Topics(l.o.Name))
 	if t != nil {
 		return t
 	}
@@ -327,16 +327,6 @@ func (l *Link) discoverOnce(ctx, hard context.Context, wg *sync.WaitGroup) *Trou
 	return nil
 }
 
-// mirrored lists the topics that have a target by the record.
-func (l *Link) mirrored() (names []string) {
-	for _, r := range l.store.Topics(l.o.Name) {
-		if !r.TargetID.IsZero() {
-			names = append(names, r.SourceTopic)
-		}
-	}
-	return names
-}
-
 // ready brings topics to where their partitions may be started: known to the
 // control topic, claimed, made on the target, and both ids pinned. What stands
 // in the way of one topic is kept with it.
@@ -350,7 +340,7 @@ func (l *Link) ready(ctx context.Context, found []Found) ([]*topic, *Trouble) {
 		return nil, trouble
 	}
 	claimed := l.each(ctx, found, func(f Found, t *topic) *Trouble { return t.claim(ctx, f, there[f.Target]) })
-	prepared, trouble := l.o.Catalog.Prepare(ctx, claimed)
+	prepared, trouble := l.o.Catalog.Prepare(ctx, claimed, l.recorded)
 	if trouble != nil {
 		return nil, trouble
 	}

@@ -19,28 +19,31 @@ import (
 	"klink/linker/control"
 	"klink/linker/plan"
 	"klink/linker/state"
+	"klink/linker/topics"
 )
 
 // world is a source, a target and a control topic in memory, one log for each
 // partition number, behind all ports of a Link.
 type world struct {
-	mu       sync.Mutex // guards all below
-	found    []Found
-	targets  map[string][16]byte
-	nextID   byte
-	srcID    string
-	dstID    string
-	down     *Trouble
-	refuse   map[string]*Trouble
-	records  map[string]control.TopicRecord
-	links    map[string]control.LinkRecord
-	states   map[string]control.StateRecord
-	stateErr error
-	unread   error // what DescribeProducers answers
-	puts     int
-	worker   control.WorkerRecord
-	block    chan struct{} // Find waits for it
-	lineage  map[feed.Partition]*memLineage
+	mu         sync.Mutex // guards all below
+	found      []Found
+	targets    map[string][16]byte
+	nextID     byte
+	srcID      string
+	dstID      string
+	down       *Trouble
+	refuse     map[string]*Trouble
+	records    map[string]control.TopicRecord
+	links      map[string]control.LinkRecord
+	states     map[string]control.StateRecord
+	stateErr   error
+	unread     error // what DescribeProducers answers
+	puts       int
+	worker     control.WorkerRecord
+	block      chan struct{} // Find waits for it
+	lineage    map[feed.Partition]*memLineage
+	padding    bool
+	unfollowed []string // what no target topic follows
 
 	src, dst map[feed.Partition]*memLog
 	sources  sync.WaitGroup
@@ -91,7 +94,7 @@ func (w *world) TargetID(context.Context) (string, *Trouble) {
 	return w.dstID, nil
 }
 
-func (w *world) Find(_ context.Context, mirrored []string) ([]Found, *Trouble) {
+func (w *world) Find(_ context.Context, records []control.TopicRecord) ([]Found, *Trouble) {
 	w.mu.Lock()
 	block := w.block
 	w.mu.Unlock()
@@ -101,7 +104,7 @@ func (w *world) Find(_ context.Context, mirrored []string) ([]Found, *Trouble) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	found := append([]Found(nil), w.found...)
-	for _, name := range mirrored {
+	for _, name := range mirrored(records) {
 		if !slices.ContainsFunc(found, func(f Found) bool { return f.Topic == name }) {
 			found = append(found, Found{Topic: name, Target: name, Trouble: &Trouble{Reason: state.TopicMissing, Detail: "gone", OnSource: true}})
 		}
@@ -119,7 +122,7 @@ func (w *world) Existing(_ context.Context, targets []string) (map[string]bool, 
 	return out, nil
 }
 
-func (w *world) Prepare(_ context.Context, found []Found) (map[string]Prepared, *Trouble) {
+func (w *world) Prepare(_ context.Context, found []Found, _ func(string) topics.Recorded) (map[string]Prepared, *Trouble) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	out := map[string]Prepared{}
@@ -145,7 +148,7 @@ func (w *world) prepareLocked(f Found) Prepared {
 			w.dst[key] = newMemLog(id[0])
 		}
 	}
-	return Prepared{ID: id, Created: !there, MaxBatchBytes: 1 << 20}
+	return Prepared{ID: id, Created: !there, MaxBatchBytes: 1 << 20, Unfollowed: w.unfollowed}
 }
 
 func (w *world) ExpireProducers(context.Context) time.Duration { return 24 * time.Hour }
@@ -275,6 +278,12 @@ func (w *world) PutTopic(_ context.Context, r control.TopicRecord) error {
 	defer w.mu.Unlock()
 	w.records[r.SourceTopic] = r
 	return nil
+}
+
+func (w *world) Padding(string, string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.padding
 }
 
 func (w *world) States(string) (out []control.StateRecord) {

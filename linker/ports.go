@@ -8,6 +8,7 @@ import (
 	"klink/linker/appender"
 	"klink/linker/control"
 	"klink/linker/state"
+	"klink/linker/topics"
 )
 
 // Source opens streams on the source cluster. Obligations: F1 to F4 of package
@@ -83,8 +84,14 @@ type Found struct {
 	Partitions int32
 	// Target is the name of the topic that mirrors it.
 	Target string
-	// Compacted is true where the source's cleaner may remove records.
+	// Compacted is true where the source's cleaner removes records by key, or was
+	// once seen to: the holes stay.
 	Compacted bool
+	// Traits are what its settings mean, as seen now.
+	Traits topics.Traits
+	// OnRecord are the settings that have to be remembered; "" where they cannot
+	// be seen now.
+	OnRecord control.Configs
 	// Trouble is why it cannot be mirrored as it is.
 	Trouble *Trouble
 }
@@ -96,7 +103,11 @@ type Prepared struct {
 	Created bool
 	// MaxBatchBytes is its max.message.bytes, 0 where it cannot be read.
 	MaxBatchBytes int
-	Trouble       *Trouble
+	// CleanupPolicy is its cleanup.policy, "" where it cannot be read.
+	CleanupPolicy string
+	// Unfollowed are settings that changed on the source and not yet here.
+	Unfollowed []string
+	Trouble    *Trouble
 }
 
 // Catalog finds the topics on the source and prepares them on the target.
@@ -105,13 +116,15 @@ type Prepared struct {
 // need to force. One topic's trouble is never another's; the *Trouble beside
 // the values is about a cluster as a whole.
 type Catalog interface {
-	// Find tells also of topics in mirrored that are selected still and are not
-	// there any more: with TOPIC_MISSING for their trouble.
-	Find(ctx context.Context, mirrored []string) ([]Found, *Trouble)
+	// Find tells also of topics that have a target by the link's records, are
+	// selected still and are not there any more: with TOPIC_MISSING for their
+	// trouble. Of two topics that want one target's name the one on record has it.
+	Find(ctx context.Context, records []control.TopicRecord) ([]Found, *Trouble)
 	// Existing tells which target topics are there.
 	Existing(ctx context.Context, targets []string) (map[string]bool, *Trouble)
-	// Prepare returns a Prepared for each source topic's name.
-	Prepare(ctx context.Context, found []Found) (map[string]Prepared, *Trouble)
+	// Prepare returns a Prepared for each source topic's name. It asks what is on
+	// record of a source topic after it looked at the target topic.
+	Prepare(ctx context.Context, found []Found, recorded func(source string) topics.Recorded) (map[string]Prepared, *Trouble)
 	// ExpireProducers is the target's producer.id.expiration.ms, or its stock
 	// value of a day where it cannot be read.
 	ExpireProducers(ctx context.Context) time.Duration
@@ -130,6 +143,9 @@ type Store interface {
 	Topic(link, sourceTopic string) (control.TopicRecord, bool)
 	Topics(link string) []control.TopicRecord
 	PutTopic(ctx context.Context, r control.TopicRecord) error
+	// Padding tells whether a partition of a source topic is being padded: then
+	// its target's cleanup.policy is the padding's.
+	Padding(link, sourceTopic string) bool
 	Worker(link string) (control.WorkerRecord, bool)
 	PutWorker(ctx context.Context, r control.WorkerRecord) error
 	DropWorker(ctx context.Context, link, worker string) error

@@ -64,8 +64,7 @@ func (t *topic) claim(ctx context.Context, f Found, there bool) *Trouble {
 	case f.Trouble != nil:
 		return f.Trouble
 	case !known:
-		return t.put(ctx, control.TopicRecord{Link: t.link.o.Name, SourceTopic: f.Topic, SourceID: f.ID,
-			TargetTopic: f.Target, Partitions: f.Partitions})
+		return t.put(ctx, renew(control.TopicRecord{Link: t.link.o.Name}, f))
 	case rec.TargetTopic != f.Target:
 		return &Trouble{Reason: state.TopicRefused, Detail: fmt.Sprintf("this link mirrors it to %q so far, now %q is configured", rec.TargetTopic, f.Target),
 			Hint: "undo the change of topics.rename, or use a new link name"}
@@ -89,8 +88,13 @@ func (t *topic) pin(ctx context.Context, f Found, made Prepared) *Trouble {
 	}
 	store := t.link.store
 	rec, _ := store.Topic(t.link.o.Name, f.Topic)
-	next := control.TopicRecord{Link: t.link.o.Name, SourceTopic: f.Topic, SourceID: f.ID, TargetTopic: f.Target,
-		TargetID: made.ID, Partitions: f.Partitions, Generation: rec.Generation}
+	seen := f
+	seen.OnRecord = keep(rec.SourceConfigs, f.OnRecord, made.Unfollowed)
+	if store.Padding(t.link.o.Name, f.Topic) {
+		seen.OnRecord = "" // the policy is not followed meanwhile, and must not look as if it were
+	}
+	next := renew(rec, seen)
+	next.Link, next.TargetID = t.link.o.Name, made.ID
 	switch changed := !rec.TargetID.IsZero() && rec.TargetID != next.TargetID; {
 	case changed && !made.Created:
 		return &Trouble{Reason: state.TargetRecreated, Detail: fmt.Sprintf("the target topic has id %s, was %s", next.TargetID, rec.TargetID)}
@@ -103,6 +107,7 @@ func (t *topic) pin(ctx context.Context, f Found, made Prepared) *Trouble {
 			return trouble
 		}
 	}
+	f.Compacted = next.Compacted
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.found, t.prepared, t.generation = f, made, next.Generation

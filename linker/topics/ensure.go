@@ -31,6 +31,9 @@ type Outcome struct {
 	MaxMessageBytes int64
 	// CleanupPolicy is the topic's cleanup.policy now, "" where it is not known.
 	CleanupPolicy string
+	// Unfollowed are settings that the source changed and the target did not get
+	// yet (T6): until it has, the record has to keep the source's value of before.
+	Unfollowed []string
 	// Dropped are settings of the source that the target topic does not have.
 	Dropped []Dropped
 	// Warnings are sentences about what is not as it should be and does not
@@ -349,6 +352,7 @@ func (t *Target) correct(ctx context.Context, existing []*work) error {
 		d := have[w.plan.Target]
 		if d.err != nil || d.settings == nil {
 			w.out.Warnings = append(w.out.Warnings, fmt.Sprintf("its settings cannot be checked: %v", d.err))
+			w.out.Unfollowed = followed
 			continue
 		}
 		w.out.MaxMessageBytes, _ = number(d.settings[keyMaxMessage].Value)
@@ -392,6 +396,7 @@ func (t *Target) apply(ctx context.Context, wrong []*work) error {
 				continue
 			}
 			text, critical := describe(w.out.Changed)
+			w.unfollow(w.out.Changed)
 			w.out.Changed = nil
 			err = remote.Classify("set "+text+" on topic "+w.plan.Target, remote.Right("AlterConfigs", "topic", w.plan.Target), err)
 			if critical {

@@ -39,14 +39,25 @@ func (w *work) follow(have Settings) []Correction {
 		cur, there := have[k]
 		_, overridden := w.plan.Overrides[k]
 		switch {
-		case !ok || !recorded || !there || overridden || k == keyCleanup && rec.PolicyHeld:
-		case same(k, was, now.Value) || same(k, cur.Value, now.Value):
+		case !ok || !recorded || !there || overridden || same(k, was, now.Value):
+		case k == keyCleanup && rec.PolicyHeld:
+			w.out.Unfollowed = append(w.out.Unfollowed, k)
+		case same(k, cur.Value, now.Value):
 		default:
 			out = append(out, Correction{Key: k, Have: cur.Value, Want: now.Value,
 				Critical: k == keyCleanup && compacts(cur.Value) && !compacts(now.Value)})
 		}
 	}
 	return out
+}
+
+// unfollow notes what of the corrections was to follow the source.
+func (w *work) unfollow(failed []Correction) {
+	for _, c := range failed {
+		if slices.Contains(followed, c.Key) {
+			w.out.Unfollowed = append(w.out.Unfollowed, c.Key)
+		}
+	}
 }
 
 func same(key, a, b string) bool {

@@ -65,6 +65,37 @@ func TestEnsureFollowsTheCleaner(t *testing.T) {
 	}
 }
 
+// What could not be followed is told, so that the record keeps the value of
+// before and it is tried again.
+func TestUnfollowed(t *testing.T) {
+	for name, c := range map[string]struct {
+		source Settings
+		rights []kmsg.ACLOperation
+		held   bool
+		want   []string
+	}{
+		"no right to change": {explicit(keyTombstones, "2000", keyMaxMessage, "9999999"), []kmsg.ACLOperation{opDescribe, opDescribeConfigs}, false, []string{keyTombstones}},
+		"no right to look":   {explicit(keyTombstones, "2000"), []kmsg.ACLOperation{opDescribe}, false, []string{keyCleanup, keyTombstones, keyMinLag, keyMaxLag}},
+		"held":               {explicit(keyCleanup, "compact"), []kmsg.ACLOperation{opDescribe, opDescribeConfigs, opAlterConfigs}, true, []string{keyCleanup}},
+		"held, unchanged":    {explicit(keyCleanup, "delete"), []kmsg.ACLOperation{opDescribe, opDescribeConfigs, opAlterConfigs}, true, nil},
+		"followed":           {explicit(keyTombstones, "2000"), []kmsg.ACLOperation{opDescribe, opDescribeConfigs, opAlterConfigs}, false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster, cl := guarded(t, allow("orders", c.rights...)...)
+			must(t, cluster.CreateTopic("orders", 1, map[string]string{keyCleanup: "delete", keyRetainMs: "-1"}))
+			p := plan("orders", 1, c.source)
+			p.Recorded = func() Recorded {
+				return Recorded{Source: map[string]string{keyCleanup: "delete", keyTombstones: "1000"}, PolicyHeld: c.held}
+			}
+			o := ensure(t, cl, p)[0]
+			usable(t, []Outcome{o})
+			if d := cmp.Diff(c.want, o.Unfollowed); d != "" {
+				t.Errorf("%s%+v", d, o)
+			}
+		})
+	}
+}
+
 // Padding puts its goal on record before it changes the policy; so a record that
 // is read after the topic was described always explains what is seen there.
 func TestTheRecordIsAskedAfterTheTopic(t *testing.T) {
