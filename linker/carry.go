@@ -30,10 +30,17 @@ func (p *partition) carry(ctx, hard context.Context, c *feed.Chunk) *stop {
 	if err != nil {
 		return halt(state.Corrupt, "fetched at offset %d: %v", c.Next, err)
 	}
+	if plan.ShowsCompaction(entries) == plan.Compacted {
+		p.compacted.Store(true)
+	}
 	for raw := c.Batches; len(entries) > 0; {
 		step := plan.Next(p.sent, entries, p.policy(), p.limits)
 		switch step.Kind {
 		case plan.Drop:
+		case plan.Wait:
+			if step.Entries == 0 {
+				return nil
+			}
 		case plan.Halt:
 			return &stop{event: state.Stopped, reason: step.Reason, detail: step.Detail}
 		default:
@@ -50,34 +57,48 @@ func (p *partition) carry(ctx, hard context.Context, c *feed.Chunk) *stop {
 	return nil
 }
 
-// policy halts at gaps of every kind: nothing here writes markers or repeats yet.
+// policy is what the link's configuration and the topic's nature decide.
 func (p *partition) policy() plan.Policy {
-	return plan.Policy{Gaps: plan.FillHalt, Compaction: plan.Compacted}
+	return plan.Policy{Gaps: p.gapWay, Compaction: plan.Compaction(p.compacted.Load()), Overrun: p.pad.overrun, PadLimit: p.pad.limit}
 }
 
-// write carries out one step that writes.
+// write carries out one step that writes. raw are the batches that it takes.
 func (p *partition) write(ctx, hard context.Context, step plan.Step, raw [][]byte) *stop {
 	if s := p.learnEpoch(ctx, step); s != nil {
 		return s
 	}
+	var s *stop
+	switch step.Kind {
+	case plan.Fill:
+		s = p.fill(ctx, hard, step.Runs)
+	case plan.Recode:
+		s = p.recodeStep(ctx, hard, step, raw[0])
+	case plan.Repeat:
+		return p.repeatStep(ctx, hard, step, raw[len(raw)-1])
+	default:
+		s = p.copyStep(ctx, hard, step, raw)
+	}
+	if s == nil && p.sent != step.End {
+		s = halt(state.Corrupt, "what stands at offsets %d to %d on the source led to offset %d", step.Base, step.End-1, p.sent)
+	}
+	return s
+}
+
+// copyStep appends batches as they are, or several small ones as one.
+func (p *partition) copyStep(ctx, hard context.Context, step plan.Step, raw [][]byte) *stop {
 	for len(raw) > 0 {
 		// What is encoded needs a buffer, so wait for a free place first.
 		if s := p.landUntil(hard, mostFlights-1); s != nil {
 			return s
 		}
-		batches, f, s := p.encode(step, raw)
+		b, f, s := p.encode(step, raw)
+		if s == nil {
+			s = p.send(ctx, hard, f, b)
+		}
 		if s != nil {
 			return s
 		}
-		for _, b := range batches {
-			if s := p.send(ctx, hard, f, b); s != nil {
-				return s
-			}
-		}
 		raw = raw[len(f.raw):]
-	}
-	if p.sent != step.End {
-		return halt(state.Corrupt, "the batch at offset %d held records up to %d, its header said %d", step.Base, p.sent-1, step.End-1)
 	}
 	return nil
 }
@@ -101,51 +122,45 @@ func (p *partition) learnEpoch(ctx context.Context, step plan.Step) *stop {
 	return nil
 }
 
-// encode makes the next batches of a step, not yet patched. The flight tells
-// which of the raw ones they stand for.
-func (p *partition) encode(step plan.Step, raw [][]byte) (batches [][]byte, f flight, s *stop) {
-	switch {
-	case step.Kind == plan.Recode:
-		batches, s = p.recode(step, raw[0])
-		return batches, flight{raw: raw[:1]}, s
-	case len(raw) == 1:
-		return raw, flight{raw: raw}, nil
+// encode makes the next batch of a step, not yet patched. The flight tells which
+// of the raw ones it stands for.
+func (p *partition) encode(step plan.Step, raw [][]byte) ([]byte, flight, *stop) {
+	if len(raw) == 1 {
+		return raw[0], flight{raw: raw}, nil
 	}
 	scratch := scratches.Get().(*[]byte)
 	merged, n, err := batch.Merge((*scratch)[:0], raw, batch.MergeOptions{MaxBytes: p.limits.MaxBatchBytes})
 	if err == nil {
 		*scratch = merged
-		return [][]byte{merged}, flight{raw: raw[:n], scratch: scratch}, nil
+		return merged, flight{raw: raw[:n], scratch: scratch}, nil
 	}
 	scratches.Put(scratch)
 	if errors.Is(err, batch.ErrNotMergeable) {
-		return raw[:1], flight{raw: raw[:1]}, nil // goes by itself
+		return raw[0], flight{raw: raw[:1]}, nil // goes by itself
 	}
 	return nil, flight{}, halt(state.Corrupt, "merge the batches at offsets %d to %d: %v", step.Base, step.End-1, err)
 }
 
+func (p *partition) recodeOptions(raw []byte, from int64, repeat batch.Repeat) batch.RecodeOptions {
+	return batch.RecodeOptions{Codec: batch.CodecOf(raw), From: from, MaxBytes: p.limits.MaxBatchBytes, Repeat: repeat}
+}
+
 // recode writes one batch anew from the offset wanted on, in its own codec.
-func (p *partition) recode(step plan.Step, raw []byte) ([][]byte, *stop) {
-	h, err := batch.ParseHeader(raw)
-	switch {
-	case errors.Is(err, batch.ErrOldFormat):
-		return nil, halt(state.Unfillable, "offsets %d to %d are stored in an old record format (v0 or v1)", step.Base, step.End-1)
-	case err != nil:
-		return nil, halt(state.Corrupt, "recode the batch at offset %d: %v", step.Base, err)
+func (p *partition) recode(step plan.Step, raw []byte) ([]batch.Recoded, *stop) {
+	made, err := batch.Recode(raw, p.recodeOptions(raw, step.Base, batch.RepeatNone))
+	if err != nil {
+		return nil, recodeError(step, err)
 	}
-	made, err := batch.Recode(raw, batch.RecodeOptions{Codec: h.Codec(), From: step.Base, MaxBytes: p.limits.MaxBatchBytes})
+	return made, nil
+}
+
+// recodeError tells what cannot be written anew from what does not hold together.
+func recodeError(step plan.Step, err error) *stop {
 	var big *batch.RecordTooLargeError
-	switch {
-	case errors.As(err, &big):
-		return nil, halt(state.TooLarge, "the record at offset %d needs a batch of %d bytes, the target topic allows %d", big.Offset, big.Bytes, big.MaxBytes)
-	case err != nil:
-		return nil, halt(state.Corrupt, "recode the batch at offsets %d to %d: %v", step.Base, step.End-1, err)
+	if errors.As(err, &big) {
+		return halt(state.TooLarge, "the record at offset %d needs a batch of %d bytes, the target topic allows %d", big.Offset, big.Bytes, big.MaxBytes)
 	}
-	out := make([][]byte, len(made))
-	for i := range made {
-		out[i] = made[i].Bytes
-	}
-	return out, nil
+	return halt(state.Corrupt, "recode the batch at offsets %d to %d: %v", step.Base, step.End-1, err)
 }
 
 // lookWhileUnguarded makes sure of two things where a broker that may have

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"klink/fetcher/feed"
+	"klink/linker/fill"
 	"klink/linker/state"
 )
 
@@ -21,6 +22,8 @@ type counters struct {
 	reprobes                metric.Int64Counter
 	stops                   metric.Int64Counter
 	append                  metric.Float64Histogram
+	fills, doubts           metric.Int64Counter
+	trims                   metric.Int64Counter
 
 	whole metric.MeasurementOption // the link's labels alone
 
@@ -32,13 +35,16 @@ type counters struct {
 func newCounters(m metric.Meter, link string, report func() state.Link) (*counters, error) {
 	c := &counters{link: link, sets: make(map[feed.Partition]metric.MeasurementOption),
 		whole: metric.WithAttributeSet(attribute.NewSet(attribute.String("link", link)))}
-	var errs [9]error
+	var errs [12]error
 	c.records, errs[0] = m.Int64Counter("klink.mirrored.records", metric.WithDescription("Records appended to the target"))
 	c.bytes, errs[1] = m.Int64Counter("klink.mirrored.bytes", metric.WithUnit("By"), metric.WithDescription("Bytes of record batches appended to the target"))
 	c.batches, errs[2] = m.Int64Counter("klink.mirrored.batches", metric.WithDescription("Record batches appended to the target"))
 	c.reprobes, errs[3] = m.Int64Counter("klink.reprobes", metric.WithDescription("Times a position was given up and read from the target again"))
 	c.stops, errs[4] = m.Int64Counter("klink.stops", metric.WithDescription("Halts and lost clusters by reason"))
 	c.append, errs[5] = m.Float64Histogram("klink.append.duration", metric.WithUnit("s"), metric.WithDescription("Time from handing a batch to the appender to its acknowledgement"))
+	c.fills, errs[9] = m.Int64Counter("klink.filled.offsets", metric.WithDescription("Offsets occupied with markers, by the reason of the gap"))
+	c.doubts, errs[10] = m.Int64Counter("klink.fill.doubts", metric.WithDescription("Marker requests of which it was not known at once how much was written"))
+	c.trims, errs[11] = m.Int64Counter("klink.trimmed.offsets", metric.WithDescription("Offsets deleted at the start of the target's logs, as on the source"))
 	lagRecords, err := m.Int64ObservableGauge("klink.lag.records", metric.WithDescription("Records between the target's end and the source's last stable offset"))
 	errs[6] = err
 	lagSeconds, err := m.Float64ObservableGauge("klink.lag", metric.WithUnit("s"), metric.WithDescription("Age of the oldest record known and not mirrored"))
@@ -104,9 +110,23 @@ func (c *counters) appended(p feed.Partition, records, bytes int64, took time.Du
 	c.append.Record(ctx, took.Seconds(), c.whole)
 }
 
+// filled counts what a fill wrote, those of a former owner included.
+func (c *counters) filled(p feed.Partition, r fill.Result) {
+	ctx, at := context.Background(), c.set(p)
+	for _, run := range r.Filled {
+		c.fills.Add(ctx, run.Count, at, metric.WithAttributes(attribute.String("why", run.Reason.String())))
+	}
+	c.doubts.Add(ctx, r.Doubts, at)
+}
+
 func (c *counters) reprobed(p feed.Partition) { c.reprobes.Add(context.Background(), 1, c.set(p)) }
 
 func (c *counters) stopped(p feed.Partition, r state.Reason) {
 	c.stops.Add(context.Background(), 1, metric.WithAttributes(attribute.String("link", c.link),
 		attribute.String("topic", p.Topic), attribute.Int("partition", int(p.Partition)), attribute.String("reason", string(r))))
+}
+
+// trimmed counts what was deleted to follow the source's log start.
+func (c *counters) trimmed(p feed.Partition, offsets int64) {
+	c.trims.Add(context.Background(), offsets, c.set(p))
 }

@@ -9,6 +9,8 @@ import (
 	"klink/fetcher/batch"
 	"klink/fetcher/feed"
 	"klink/linker/appender"
+	"klink/linker/fill"
+	"klink/linker/ledger"
 	"klink/linker/state"
 )
 
@@ -27,6 +29,8 @@ type flight struct {
 	began     time.Time
 	// raw is what it was made from, to find out who broke it.
 	raw [][]byte
+	// why is set where it is no copy of one source batch or more (ledger).
+	why ledger.Reason
 	// scratch and chunk hold its bytes; they are given back when it is settled.
 	scratch *[]byte
 	chunk   *feed.Chunk
@@ -91,6 +95,10 @@ func (p *partition) land(r appender.Result) *stop {
 	p.next, p.remembered = f.end, true
 	p.confirmed, p.confirmedAt = p.next, time.Now()
 	p.shown.sawTarget(feed.Unknown, p.next, p.confirmedAt)
+	p.gaps.trust, p.gaps.doubt = fill.Trust{Known: true, LeaderEpoch: r.Leader.Epoch}, false
+	if f.why != ledger.None {
+		p.book.add(ledger.Range{From: f.base, End: f.end, Reason: f.why})
+	}
 	if r.Retimed {
 		return halt(state.Diverged, "the target gave its own time to offsets %d to %d: its message.timestamp.type is LogAppendTime", f.base, f.end-1)
 	}

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"klink/linker/control"
+	"klink/linker/fill"
+	"klink/linker/pad"
 	"klink/linker/plan"
 	"klink/linker/state"
 	"klink/linker/topics"
@@ -51,7 +53,23 @@ type Options struct {
 	Memory   Memory
 	// OpenStore opens the control topic; it is called again until it succeeds.
 	OpenStore func(ctx context.Context) (Store, *Trouble)
-	Limits    plan.Limits
+	// Lease is membership in the link's group; the link runs it.
+	Lease    Lease
+	Policies Policies
+	Limits   plan.Limits
+	// Gaps is how offsets are kept that hold no visible record on the source.
+	Gaps plan.GapWay
+	// Fills and Pads are times and sizes; what is 0 takes its default.
+	Fills fill.Settings
+	Pads  pad.Settings
+	// From is where a mirror begins, PadLimit the most offsets that may be padded,
+	// and Overrun what happens where the source's retention overtook the mirror.
+	From     From
+	PadLimit int64
+	Overrun  plan.OverrunWay
+	// FollowStart has the target's log starts follow the source's. Else the
+	// catalog has to copy the retention settings.
+	FollowStart bool
 	// Worker names this process in reports.
 	Worker string
 	// Version is klink's, for the record.
@@ -80,7 +98,10 @@ type Link struct {
 	// unrecorded: the last try to record states failed, and was told.
 	unrecorded bool
 	// claimedAt and yieldUntil belong to the turn of this process; see turn.go.
-	claimedAt  time.Time
+	claimedAt time.Time
+	// clean: the process before this one ended in an orderly way, with nothing on
+	// its way to the target, or there was none.
+	clean      bool
 	yieldUntil time.Time
 	turned     map[string]time.Time // when each loop last began a turn
 }
@@ -136,6 +157,7 @@ func (l *Link) Run(ctx context.Context) error {
 	if err := l.claim(ctx, store); err != nil {
 		l.log.Warn("the link is not claimed yet", "error", err) // tried again in every look
 	}
+	leased := l.join(hard)
 	var partitions sync.WaitGroup
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -152,9 +174,34 @@ func (l *Link) Run(ctx context.Context) error {
 	err = g.Wait()
 	partitions.Wait()
 	l.recordOnce(hard)
-	l.leave(hard, store)
+	if rerr := l.recordBooks(hard, true); rerr != nil {
+		l.log.Debug("ledgers are not recorded", "error", rerr)
+	}
+	if !l.inDoubt() {
+		l.leave(hard, store)
+	}
 	end()
-	return err
+	return errors.Join(err, leased())
+}
+
+// join becomes a member of the link's group. The function returned leaves it
+// and waits for that: what the partitions write needs the lease to their end.
+func (l *Link) join(ctx context.Context) (leave func() error) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- l.o.Lease.Run(ctx) }()
+	return func() error { cancel(); return <-done }
+}
+
+// inDoubt tells whether markers of this process may still be on their way. The
+// next one must be told, by what this one leaves on record.
+func (l *Link) inDoubt() bool {
+	for _, p := range l.partitions() {
+		if p.gaps.counters != (fill.Counters{}) && p.gaps.doubt {
+			return true
+		}
+	}
+	return false
 }
 
 // follow keeps the store's view of the control topic fresh until end is
@@ -320,6 +367,11 @@ func (l *Link) discoverOnce(ctx, hard context.Context, wg *sync.WaitGroup) *Trou
 	if t != nil {
 		return t
 	}
+	names := make([]string, len(ts))
+	for i, t := range ts {
+		names[i] = t.target()
+	}
+	l.o.Lease.Watch(names)
 	guard := l.o.Catalog.ExpireProducers(ctx)
 	for _, t := range ts {
 		t.start(ctx, hard, guard, wg)

@@ -47,6 +47,7 @@ type world struct {
 
 	src, dst map[feed.Partition]*memLog
 	sources  sync.WaitGroup
+	memRecords
 }
 
 func newWorld() *world {
@@ -191,6 +192,28 @@ func (w *world) target(t appender.Target) *memTarget {
 
 func (w *world) Begin(ctx context.Context, t appender.Target, b appender.Batch) *appender.Pending {
 	return w.target(t).Begin(ctx, t, b)
+}
+
+func (w *world) WriteMarkers(ctx context.Context, t appender.Target, m appender.Markers) appender.MarkerResult {
+	return w.target(t).WriteMarkers(ctx, t, m)
+}
+
+func (w *world) SettleMarkers(context.Context, appender.Target) error { return nil }
+
+func (w *world) Ends(ctx context.Context, ts []appender.Target) map[appender.Target]appender.Ends {
+	out := map[appender.Target]appender.Ends{}
+	for _, t := range ts {
+		out[t] = w.target(t).Ends(ctx, []appender.Target{t})[t]
+	}
+	return out
+}
+
+func (w *world) Trim(ctx context.Context, starts map[appender.Target]int64) map[appender.Target]appender.Trimmed {
+	out := map[appender.Target]appender.Trimmed{}
+	for t, start := range starts {
+		out[t] = w.target(t).Trim(ctx, map[appender.Target]int64{t: start})[t]
+	}
+	return out
 }
 
 func (w *world) LogEnds(ctx context.Context, ts []appender.Target) map[appender.Target]appender.LogEnd {
@@ -342,7 +365,7 @@ func (w *world) run(t *testing.T) (l *Link, end func()) {
 func (w *world) link(t *testing.T, worker string) *Link {
 	t.Helper()
 	l, err := New(Options{Name: "l", Source: w, SrcReader: worldReader{w, w.src, nil}, DstReader: worldReader{w, w.dst, w.targetGone}, Target: w,
-		Clusters: w, Catalog: w, Memory: memMemory{}, Limits: plan.DefaultLimits(), Worker: worker, Version: "v",
+		Clusters: w, Catalog: w, Lease: memLease{}, Policies: memPolicies{}, From: Earliest{}, PadLimit: 1 << 40, Gaps: plan.FillMarkers, Memory: memMemory{}, Limits: plan.DefaultLimits(), Worker: worker, Version: "v",
 		OpenStore: func(context.Context) (Store, *Trouble) { return w, nil },
 		Logger:    slog.New(slog.DiscardHandler), Meter: noop.NewMeterProvider().Meter("")})
 	if err != nil {
@@ -538,7 +561,7 @@ func TestAliveTellsAStuckLoop(t *testing.T) {
 func TestRunEndsOnBrokenInvariantOnly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld()
-		l, err := New(Options{Name: "l", Clusters: w, Catalog: w, Limits: plan.DefaultLimits(),
+		l, err := New(Options{Name: "l", Clusters: w, Catalog: w, Lease: memLease{}, Policies: memPolicies{}, From: Earliest{}, Limits: plan.DefaultLimits(),
 			OpenStore: func(context.Context) (Store, *Trouble) { return newer{w}, nil },
 			Logger:    slog.New(slog.DiscardHandler), Meter: noop.NewMeterProvider().Meter("")})
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"klink/fetcher/feed"
 	"klink/linker/appender"
 	"klink/linker/control"
+	"klink/linker/plan"
 	"klink/linker/state"
 )
 
@@ -29,6 +30,22 @@ type memLog struct {
 	producer map[int64]memProducer
 	changed  chan struct{} // closed and renewed at every append
 	unheard  int           // so many looks find no such topic
+	aborted  []memAborted
+}
+
+// memAborted is an aborted transaction: its marker is at last.
+type memAborted struct{ producer, first, last int64 }
+
+// abortedFrom lists the transactions that end at or after an offset.
+func (l *memLog) abortedFrom(at int64) (out []feed.Aborted) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range l.aborted {
+		if a.last >= at {
+			out = append(out, feed.Aborted{ProducerID: a.producer, FirstOffset: a.first})
+		}
+	}
+	return out
 }
 
 type memProducer struct {
@@ -36,6 +53,9 @@ type memProducer struct {
 	last  int32
 	// the last five batches, for duplicates
 	recent []memAppend
+	// marked: it has written markers, the last one with this coordinator epoch.
+	marked      bool
+	coordinator int32
 }
 
 type memAppend struct {
@@ -137,7 +157,11 @@ func (l *memLog) from(at int64, n int) (out [][]byte, end int64, changed <-chan 
 // records reads the whole log into memory.
 func (l *memLog) records() (out []batch.Record) {
 	bs, _, _ := l.from(0, 1<<30)
-	for _, b := range bs {
+	visible := plan.Visible(bs, l.abortedFrom(0))
+	for i, b := range bs {
+		if !visible[i] {
+			continue
+		}
 		for r, err := range batch.Records(b, batch.Limits{}) {
 			if err != nil {
 				panic(err)
@@ -164,7 +188,13 @@ func (l *memLog) truncate(end int64) {
 	for _, b := range l.batches {
 		h, _ := batch.ParseHeader(b)
 		if h.ProducerID >= 0 {
-			l.producer[h.ProducerID] = memProducer{last: appender.NextSequence(h.BaseSequence, h.Count-1)}
+			p := l.producer[h.ProducerID]
+			if m, err := batch.ParseMarker(b); err == nil {
+				p.marked, p.coordinator = true, m.CoordinatorEpoch
+			} else {
+				p.last = appender.NextSequence(h.BaseSequence, h.Count-1)
+			}
+			l.producer[h.ProducerID] = p
 		}
 	}
 }
@@ -187,7 +217,7 @@ func (r memReader) Bounds(_ context.Context, p feed.Partition, id feed.TopicID) 
 
 func (r memReader) Read(_ context.Context, _ feed.Partition, _ feed.TopicID, from int64, _ int32) (*feed.Chunk, error) {
 	bs, end, _ := r.log.from(from, 3)
-	return &feed.Chunk{Next: from, Batches: bs, LastStable: end, HighWatermark: end}, nil
+	return &feed.Chunk{Next: from, Batches: bs, LastStable: end, HighWatermark: end, Aborted: r.log.abortedFrom(from)}, nil
 }
 
 // memSource streams a memLog, cut into chunks at random.
@@ -233,7 +263,7 @@ func (s *memSource) stream(start feed.Start, events chan<- feed.Event, done <-ch
 			}
 		}
 		bs, end, changed := s.log.from(next, 1+s.dice(4))
-		c := &feed.Chunk{Next: next, Batches: bs, LogStart: 0, LastStable: end, HighWatermark: end, SeenAt: time.Now()}
+		c := &feed.Chunk{Next: next, Batches: bs, LogStart: 0, LastStable: end, HighWatermark: end, Aborted: s.log.abortedFrom(next), SeenAt: time.Now()}
 		if n := len(bs); n > 0 {
 			h, _ := batch.ParseHeader(bs[n-1])
 			next = h.NextOffset()
@@ -266,6 +296,8 @@ type memTarget struct {
 	mu      sync.Mutex // guards appends
 	appends int
 }
+
+var errLost = errors.New("connection lost")
 
 // memLoss is what becomes of one append.
 type memLoss int
@@ -321,7 +353,7 @@ func (t *memTarget) append(batch appender.Batch) appender.Result {
 	if t.lose != nil {
 		how = t.lose()
 	}
-	unknown := appender.Result{Outcome: appender.Unknown, Base: -1, Err: errors.New("connection lost")}
+	unknown := appender.Result{Outcome: appender.Unknown, Base: -1, Err: errLost}
 	switch how {
 	case loseSend:
 		return unknown
@@ -364,7 +396,11 @@ func (t *memTarget) ProducerState(_ context.Context, _ appender.Target, id int64
 	t.log.mu.Lock()
 	defer t.log.mu.Unlock()
 	p, ok := t.log.producer[id]
-	return appender.ProducerState{Known: ok, Epoch: p.epoch, LastSequence: p.last}, nil
+	s := appender.ProducerState{Known: ok, Epoch: p.epoch, LastSequence: p.last, CoordinatorEpoch: -1}
+	if p.marked {
+		s.CoordinatorEpoch = p.coordinator
+	}
+	return s, nil
 }
 
 // memLineage keeps epochs in memory and checks K3 by its own record.

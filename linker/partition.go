@@ -33,6 +33,9 @@ type partition struct {
 	dstReader Reader
 	target    Target
 	lineage   Lineage
+	records   Records
+	lease     Lease
+	worker    string
 	memory    Memory
 	turn      Turn
 	compares  *semaphore.Weighted
@@ -54,12 +57,21 @@ type partition struct {
 	lastTimestamp         int64
 	confirmedAt           time.Time
 	follow                appender.Follow // another batch of the chunk under way follows
+	gaps                  gaps
+	pad                   padding
+	tailAt                time.Time
+	bookOpen              bool
 
 	// maxBatchBytes is the target topic's limit as last read, set from outside.
 	maxBatchBytes atomic.Int64
 	// moved wakes the loop: the target's log end is not where it should be.
 	moved chan sight
 	shown *shown
+	book  book
+	// gapWay is how gaps are kept (gap_fill).
+	gapWay plan.GapWay
+	// compacted: a cleaner may have run on the source's log, now or ever.
+	compacted atomic.Bool
 }
 
 // run mirrors until ctx ends. What is in flight then is waited for as long as
@@ -113,7 +125,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // outcome that is not "appended where expected".
 func (p *partition) cycle(ctx, hard context.Context) *stop {
 	p.limits.MaxBatchBytes = int(p.maxBatchBytes.Load())
-	if s := p.probe(ctx); s != nil {
+	if s := p.probe(ctx, hard); s != nil {
 		return s
 	}
 	p.sent, p.remembered = p.next, false
@@ -130,9 +142,15 @@ func (p *partition) mirror(ctx, hard context.Context) *stop {
 		if len(p.flights) > 0 {
 			landed = p.flights[0].pending.Done()
 		}
+		settled, stop := p.padDue()
 		select {
 		case <-ctx.Done():
+			stop()
 			return reprobe("ended")
+		case <-settled:
+			if s := p.settlePadding(ctx, hard); s != nil {
+				return s
+			}
 		case seen := <-p.moved:
 			if len(p.flights) == 0 && seen.was == p.next { // else it moved on since the look began
 				return reprobe("idle: the target's log end is %d, expected %d (%v)", seen.end.End, p.next, seen.end.Err)
@@ -144,10 +162,22 @@ func (p *partition) mirror(ctx, hard context.Context) *stop {
 			p.advance()
 		case ev, ok := <-stream.Events:
 			if s := p.take(ctx, hard, ev, ok); s != nil {
+				stop()
 				return s
 			}
 		}
+		stop()
 	}
+}
+
+// padDue returns a channel that gives a value when a padding has to be looked
+// after again; nil where none does.
+func (p *partition) padDue() (<-chan time.Time, func()) {
+	if p.pad.due.IsZero() {
+		return nil, func() {}
+	}
+	t := time.NewTimer(time.Until(p.pad.due))
+	return t.C, func() { t.Stop() }
 }
 
 // take handles one event of the stream.
@@ -171,6 +201,9 @@ func (p *partition) take(ctx, hard context.Context, ev feed.Event, ok bool) *sto
 			p.flights[n-1].chunk = ev.Chunk
 		} else {
 			ev.Chunk.Release()
+		}
+		if s == nil && len(ev.Chunk.Batches) == 0 {
+			s = p.tail(ctx, hard, ev.Chunk)
 		}
 		if s != nil {
 			return s
@@ -205,7 +238,7 @@ func (p *partition) settle(s *stop) {
 
 // advance shows progress: something was appended, or nothing was left to do.
 func (p *partition) advance() {
-	if was, now, moved := p.shown.advance(p.next, p.unguarded(time.Now())); moved {
+	if was, now, moved := p.shown.advance(p.next, advance{unguarded: p.unguarded(time.Now()), settling: p.pad.record.Goal > 0 && !p.pad.record.Done}); moved {
 		msg := "partition " + string(now.State)
 		if p.crowd.admits(slog.LevelInfo, msg, string(was.State), time.Now()) {
 			p.log.Info(msg, "was", was.State, "target_end", p.next)

@@ -17,6 +17,7 @@ import (
 	"klink/fetcher/batch"
 	"klink/fetcher/feed"
 	"klink/linker/appender"
+	"klink/linker/fill"
 	"klink/linker/plan"
 	"klink/linker/state"
 )
@@ -27,15 +28,20 @@ type mirror struct {
 	source   *memSource
 	target   *memTarget
 	lineage  *memLineage
-	turn     Turn
-	p        *partition
-	stop     func()
+	records  *memRecords
+	// compacted says that a cleaner may have run on the source.
+	compacted bool
+	// doubt says that the process before may have left markers on their way.
+	doubt bool
+	turn  Turn
+	p     *partition
+	stop  func()
 }
 
 // rig makes a mirror that is not running yet.
 func rig(t *testing.T, seed uint64) *mirror {
 	t.Helper()
-	m := &mirror{src: newMemLog(1), dst: newMemLog(2), lineage: &memLineage{}, turn: alone{}}
+	m := &mirror{src: newMemLog(1), dst: newMemLog(2), lineage: &memLineage{}, records: &memRecords{}, turn: alone{}}
 	m.source = &memSource{log: m.src, rand: rand.New(rand.NewPCG(seed, 1))}
 	m.target = &memTarget{log: m.dst}
 	return m
@@ -55,10 +61,14 @@ func (m *mirror) start(t *testing.T) {
 		identity: batch.Identity{ProducerID: appender.ProducerID("src", m.src.id, 0, 0)},
 		limits:   plan.DefaultLimits(),
 		source:   m.source, srcReader: memReader{m.src}, dstReader: memReader{m.dst},
-		target: m.target, lineage: m.lineage, memory: memMemory{}, turn: m.turn, compares: semaphore.NewWeighted(1),
+		target: m.target, lineage: m.lineage, records: m.records, lease: memLease{}, worker: "w", gapWay: plan.FillMarkers, memory: memMemory{}, turn: m.turn, compares: semaphore.NewWeighted(1),
 		log: slog.New(slog.DiscardHandler), crowd: newCrowd(slog.New(slog.DiscardHandler)), count: count, guard: 24 * time.Hour,
 		confirmed: feed.Unknown, moved: make(chan sight), shown: newShown(0, "w"),
 	}
+	p.gaps = gaps{doubt: m.doubt, settings: fill.Settings{SettleTime: 2 * time.Second}}
+	m.doubt = true // of the next process
+	p.pad = padding{policies: memPolicies{}, from: Earliest{}, limit: 1 << 40, codec: batch.CodecLZ4}
+	p.compacted.Store(m.compacted)
 	m.p = p
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -131,9 +141,9 @@ func records(from int64, n int, tag string) []batch.Record {
 	return out
 }
 
-// fill writes n records in batches of random size and codec (not zstd, whose
+// fillLog writes n records in batches of random size and codec (not zstd, whose
 // library keeps channels that a synctest bubble must not share).
-func fill(l *memLog, r *rand.Rand, n int, epoch int32) {
+func fillLog(l *memLog, r *rand.Rand, n int, epoch int32) {
 	for n > 0 {
 		k := min(n, 1+r.IntN(1+r.IntN(30)))
 		l.write(records(l.end, k, "src"), epoch, batch.Codec(r.IntN(4)))
@@ -157,10 +167,10 @@ func TestG3_EveryKindOfLossEndsEqual(t *testing.T) {
 					defer mu.Unlock()
 					return [...]memLoss{deliver, deliver, deliver, loseReply, loseSend, refuse, replyTwice}[loss.IntN(7)]
 				}
-				fill(m.src, r, 200, 0)
+				fillLog(m.src, r, 200, 0)
 				for life := range 5 {
 					m.start(t)
-					fill(m.src, r, 100, int32(life))
+					fillLog(m.src, r, 100, int32(life))
 					time.Sleep(time.Duration(r.IntN(300)) * time.Millisecond)
 					m.stop() // in the midst of it
 				}
@@ -180,13 +190,13 @@ func TestG3_TwoProcessesOnOnePartition(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 4))
 				m := rig(t, seed)
-				fill(m.src, r, 300, 0)
+				fillLog(m.src, r, 300, 0)
 				m.start(t)
 				twin := *m
 				twin.source = &memSource{log: m.src, rand: rand.New(rand.NewPCG(seed, 5))}
 				twin.start(t)
 				for range 10 {
-					fill(m.src, r, 50, 0)
+					fillLog(m.src, r, 50, 0)
 					time.Sleep(time.Duration(r.IntN(50)) * time.Millisecond)
 				}
 				m.mustBeEqual(t)
@@ -263,7 +273,6 @@ func TestG4_OtherContent(t *testing.T) {
 		{name: "the target is longer", src: records(0, 20, "src"), dst: records(0, 21, "src"), reason: state.Diverged},
 		{name: "the source is longer, the target another", src: records(0, 50, "src"), dst: records(0, 20, "x"), reason: state.Diverged},
 		{name: "one record differs early", src: records(0, 50, "src"), dst: append(records(0, 1, "x"), records(1, 19, "src")...), reason: state.Diverged},
-		{name: "the source starts above 0", src: records(0, 50, "src"), srcStart: 30, reason: state.Unfillable},
 		{name: "nothing in common", src: records(0, 50, "src"), dst: records(0, 20, "src"), srcStart: 30, reason: state.TargetNotEmpty},
 	}
 	for _, c := range cases {
@@ -295,7 +304,7 @@ func TestG4_OtherContent(t *testing.T) {
 func TestG3_TargetLosesItsTail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := rig(t, 1)
-		fill(m.src, rand.New(rand.NewPCG(1, 1)), 500, 0)
+		fillLog(m.src, rand.New(rand.NewPCG(1, 1)), 500, 0)
 		m.start(t)
 		m.mustBeEqual(t)
 		m.dst.truncate(250)

@@ -33,6 +33,11 @@ type Target interface {
 	Begin(ctx context.Context, t appender.Target, b appender.Batch) *appender.Pending
 	LogEnds(ctx context.Context, ts []appender.Target) map[appender.Target]appender.LogEnd
 	ProducerState(ctx context.Context, t appender.Target, producerID int64) (appender.ProducerState, error)
+	// WriteMarkers and SettleMarkers are for one partition and never retried.
+	WriteMarkers(ctx context.Context, t appender.Target, m appender.Markers) appender.MarkerResult
+	SettleMarkers(ctx context.Context, t appender.Target) error
+	Ends(ctx context.Context, ts []appender.Target) map[appender.Target]appender.Ends
+	Trim(ctx context.Context, starts map[appender.Target]int64) map[appender.Target]appender.Trimmed
 }
 
 // Lineage keeps source leader epochs on the target. PutEpoch returns once the
@@ -40,6 +45,18 @@ type Target interface {
 type Lineage interface {
 	Epochs(link, topic string, partition int32) []control.Epoch
 	PutEpoch(ctx context.Context, r control.EpochRecord) error
+}
+
+// Records keeps on the target what is known of its gaps and pads. Obligations:
+// those of control.Store (C1 to C6).
+type Records interface {
+	ReserveCounters(ctx context.Context, r control.CounterRequest) (first int32, err error)
+	CounterEnd(link, sourceTopic string, sourceID feed.TopicID, partition int32) int32
+	PutPad(ctx context.Context, r control.PadRecord) error
+	Pad(link, sourceTopic string, partition int32) (control.PadRecord, bool)
+	Pads(link, sourceTopic string) []control.PadRecord
+	PutLedger(ctx context.Context, r control.LedgerRecord) error
+	Ledger(link, sourceTopic string, partition int32) (control.LedgerRecord, bool)
 }
 
 // Memory tells whether somebody waits for the fetch budget, so that data which
@@ -134,6 +151,7 @@ type Catalog interface {
 // target's own log.
 type Store interface {
 	Lineage
+	Records
 	Run(ctx context.Context) error
 	// Close ends what opening began; Run has returned before.
 	Close()

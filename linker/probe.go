@@ -10,6 +10,7 @@ import (
 	"klink/fetcher/batch"
 	"klink/fetcher/feed"
 	"klink/linker/appender"
+	"klink/linker/fill"
 	"klink/linker/plan"
 	"klink/linker/remote"
 	"klink/linker/state"
@@ -23,7 +24,8 @@ const tailBytes = 1 << 20
 // probe finds the position anew (K2, G5): the target's true log end, the
 // source epoch below it, and the sequence the broker expects. What the target
 // holds beyond the last confirmed end is compared with the source first.
-func (p *partition) probe(ctx context.Context) *stop {
+func (p *partition) probe(ctx, hard context.Context) *stop {
+	p.gaps.trust = fill.Trust{}
 	dst, s := p.dstBounds(ctx)
 	if s != nil {
 		return s
@@ -37,6 +39,12 @@ func (p *partition) probe(ctx context.Context) *stop {
 
 	tail, s := p.readTail(ctx, dst)
 	if s != nil {
+		return s
+	}
+	if s := p.openBook(ctx, dst); s != nil {
+		return s
+	}
+	if s := p.begin(ctx, hard, src, dst, p.owns(tail)); s != nil {
 		return s
 	}
 	if s := cannotStart(src, dst, p.owns(tail), p.mirrored()); s != nil {
@@ -108,10 +116,6 @@ func asFault(err error, p feed.Partition) *feed.Fault {
 func cannotStart(src, dst feed.Bounds, owned, mirrored bool) *stop {
 	empty := dst.LogEnd == 0
 	switch {
-	case empty && src.LogStart > 0:
-		return halt(state.Unfillable, "the source's log starts at %d and the target is empty", src.LogStart)
-	case !empty && dst.LogEnd < src.LogStart && (owned || mirrored):
-		return halt(state.RetentionOverrun, "the source deleted offsets %d to %d before they were mirrored", dst.LogEnd, src.LogStart-1)
 	case !empty && dst.LogEnd < src.LogStart:
 		return halt(state.TargetNotEmpty, "the target ends at %d, below the source's start %d, so nothing can be compared", dst.LogEnd, src.LogStart)
 	case !empty && dst.LogEnd > src.LogEnd && !owned && mirrored:
@@ -185,7 +189,7 @@ func (p *partition) findSequence(ctx context.Context, end int64, tail batch.Head
 		// An empty log could do without. But the next start will have to read, and
 		// what is missing is to be known at this one.
 		return targetLost(state.NoPermission, "%s: missing right: %s: %v", dstSide, remote.Right("Read", "topic", p.dst.Topic), err)
-	case p.owns(tail):
+	case p.owns(tail) && !tail.IsControl():
 		p.seq = appender.NextSequence(tail.BaseSequence, tail.Count)
 		return nil
 	case err != nil:

@@ -23,6 +23,9 @@ type shown struct {
 	dstEnd    int64
 	lag       state.Lag
 	unguarded bool
+	// stays is why the target's log start does not follow the source's, "" where
+	// it does.
+	stays     string
 	asOf      time.Time
 	dstMoved  time.Time
 	partition int32
@@ -80,6 +83,13 @@ func (s *shown) idleSince(t time.Time) (end int64, ok bool) {
 	return s.dstEnd, healthy && s.dstEnd != feed.Unknown && s.dstMoved.Before(t)
 }
 
+// startStays tells why the target's log start does not follow; "" ends that.
+func (s *shown) startStays(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stays = why
+}
+
 // position returns where the partition stands.
 func (s *shown) position() state.Position {
 	s.mu.Lock()
@@ -104,26 +114,33 @@ func (s *shown) moveLocked(e state.Event, r state.Reason, detail string) bool {
 	return next.State != was.State || next.Reason != was.Reason
 }
 
+// advance is what is known beside the target's end.
+type advance struct {
+	unguarded bool
+	// settling: a trim may yet come undone, so that pads could be seen again.
+	settling bool
+}
+
 // advance shows progress at the target's end next: back from trouble where
 // there was some, then caught up or behind.
-func (s *shown) advance(next int64, unguarded bool) (was, now state.Position, moved bool) {
+func (s *shown) advance(next int64, a advance) (was, now state.Position, moved bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was = s.pos
-	s.unguarded = unguarded
+	s.unguarded = a.unguarded
 	s.dstEnd = next
 	s.lag.Mirrored(next, time.Now())
 	if s.pos.State == state.Halted {
 		s.moveLocked(state.Retried, "", "")
 	}
 	switch s.pos.State {
-	case state.Pending, state.TargetUnavailable:
+	case state.Pending, state.TargetUnavailable, state.Padding:
 		s.moveLocked(state.Started, "", "")
 	}
 	records, _ := s.lag.Records()
 	seconds, _ := s.lag.Seconds(time.Now())
 	switch {
-	case records == 0:
+	case records == 0 && !a.settling:
 		s.moveLocked(state.CaughtUp, "", "")
 	case s.pos.State != state.Active || seconds > behindFor.Seconds():
 		s.moveLocked(state.FellBehind, "", "")
@@ -143,6 +160,8 @@ func (s *shown) report(now time.Time) state.Partition {
 	}
 	if s.pos.Reason != "" {
 		p.Hint = s.pos.Reason.About().Hint
+	} else if p.Detail == "" {
+		p.Detail = s.stays
 	}
 	if s.sees(now) {
 		if n, ok := s.lag.Records(); ok {

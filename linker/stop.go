@@ -139,3 +139,20 @@ const (
 	retryMax  = 5 * time.Second
 	haltRetry = 5 * time.Second
 )
+
+// troubleReason is the reason that an error of the target side comes with.
+func troubleReason(err error) state.Reason {
+	var (
+		asked  *appender.Fault
+		remote *remote.Fault
+	)
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &asked) && asked.Reason != "":
+		return asked.Reason
+	case errors.As(err, &remote) && remote.Reason != "":
+		return remote.Reason
+	}
+	return state.Unreachable
+}

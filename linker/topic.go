@@ -12,7 +12,6 @@ import (
 	"klink/fetcher/feed"
 	"klink/linker/appender"
 	"klink/linker/control"
-	"klink/linker/plan"
 	"klink/linker/state"
 )
 
@@ -127,6 +126,13 @@ func (t *topic) put(ctx context.Context, r control.TopicRecord) *Trouble {
 	return ownerTrouble(t.link.store.PutTopic(ctx, r))
 }
 
+// target is the name of the topic's mirror.
+func (t *topic) target() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.found.Target
+}
+
 func (t *topic) running() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -150,6 +156,11 @@ func ownerTrouble(err error) *Trouble {
 func (t *topic) start(ctx, hard context.Context, guard time.Duration, wg *sync.WaitGroup) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.found.Compacted {
+		for _, p := range t.partitions {
+			p.compacted.Store(true)
+		}
+	}
 	for n := int32(len(t.partitions)); n < t.found.Partitions; n++ {
 		p := t.newPartition(n, guard)
 		t.partitions = append(t.partitions, p)
@@ -176,14 +187,18 @@ func (t *topic) newPartition(n int32, guard time.Duration) *partition {
 	src, _ := t.link.store.Link(o.Name)
 	p := &partition{
 		link: o.Name, src: feed.Partition{Topic: t.found.Topic, Partition: n}, srcID: t.found.ID,
-		dst:        appender.Target{Topic: t.found.Target, ID: t.prepared.ID, Partition: n},
-		identity:   batch.Identity{ProducerID: appender.ProducerID(src.SourceClusterID, t.found.ID, n, t.generation)},
-		compaction: plan.Compaction(t.found.Compacted), limits: o.Limits,
+		dst:      appender.Target{Topic: t.found.Target, ID: t.prepared.ID, Partition: n},
+		identity: batch.Identity{ProducerID: appender.ProducerID(src.SourceClusterID, t.found.ID, n, t.generation)},
+		limits:   o.Limits, gapWay: o.Gaps,
 		source: o.Source, srcReader: o.SrcReader, dstReader: o.DstReader, target: o.Target,
-		lineage: t.link.store, memory: o.Memory, turn: t.link, compares: t.link.compares, log: t.log.With("partition", n), crowd: t.link.crowd, count: t.link.count, guard: guard,
+		lineage: t.link.store, records: t.link.store, lease: o.Lease, worker: o.Worker, memory: o.Memory, turn: t.link, compares: t.link.compares, log: t.log.With("partition", n), crowd: t.link.crowd, count: t.link.count, guard: guard,
 		confirmed: feed.Unknown, moved: make(chan sight), shown: newShown(n, o.Worker),
 	}
 	p.maxBatchBytes.Store(int64(t.prepared.MaxBatchBytes))
+	p.compacted.Store(t.found.Compacted)
+	p.gaps = gaps{settings: o.Fills, doubt: !t.link.clean}
+	p.pad = padding{settings: o.Pads, policies: o.Policies, from: o.From, limit: o.PadLimit, overrun: o.Overrun,
+		codec: batch.DefaultPadOptions().Codec}
 	return p
 }
 
@@ -195,6 +210,7 @@ func (t *topic) report(now time.Time) state.Topic {
 		Partitions: make([]state.Partition, 0, len(t.partitions))}
 	for _, p := range t.partitions {
 		s := p.shown.report(now)
+		s.Filled, s.Padded = p.book.counts()
 		r.Partitions = append(r.Partitions, s)
 		if s.State.Severity() > r.State.Severity() {
 			r.State, r.Reason, r.Detail, r.Hint = s.State, s.Reason, s.Detail, s.Hint

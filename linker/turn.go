@@ -30,6 +30,9 @@ func (l *Link) claim(ctx context.Context, store Store) error {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.claimedAt.IsZero() {
+		l.clean = !known
+	}
 	l.claimedAt, l.yieldUntil = now, now
 	if known && before.Worker != l.o.Worker {
 		l.yieldUntil = now.Add(yieldTime)

@@ -77,8 +77,6 @@ func (p *partition) compare(ctx context.Context, r plan.Range) *stop {
 func (p *partition) onCompareError(err error) *stop {
 	var f *feed.Fault
 	switch {
-	case errors.Is(err, batch.ErrOldFormat):
-		return halt(state.Unfillable, "the source's log holds an old record format: %v", err)
 	case errors.As(err, &f) && f.Partition == p.src:
 		return onSource(f)
 	case errors.As(err, &f):
@@ -181,8 +179,7 @@ func extent(b []byte) (base, last int64, err error) {
 	return h.BaseOffset, h.LastOffset(), err
 }
 
-// records yields the records a read_committed consumer would see in r. Old
-// formats end the run with an error: they cannot be compared yet.
+// records yields the records a read_committed consumer would see in r.
 func (l *log) records(ctx context.Context, r plan.Range) plan.Records {
 	return func(yield func(batch.Record, error) bool) {
 		err := l.each(ctx, r, func(b []byte, visible bool) bool {

@@ -80,6 +80,9 @@ func (l *Link) record(ctx context.Context) {
 		l.turn("state")
 		l.crowd.tell(time.Now())
 		l.recordOnce(ctx)
+		if err := l.recordBooks(ctx, false); err != nil {
+			l.log.Debug("ledgers are not recorded yet", "error", err)
+		}
 	}
 }
 

@@ -89,6 +89,12 @@ func OpenTarget(o Options) (*Target, error) {
 	return t, nil
 }
 
+// Group makes one more client, for membership in a group; it is the caller's to
+// close.
+func (t *Target) Group(more ...kgo.Opt) (*kgo.Client, error) {
+	return t.maker.make(roleGroup, more...)
+}
+
 // Close closes the clients and their connections.
 func (s *Source) Close() { closeAll(s.Fetch, s.Short, s.Admin) }
 

@@ -22,6 +22,7 @@ const (
 	roleControl     role = "control"
 	roleMarkers     role = "markers"
 	roleMarkerBulks role = "markers-bulk"
+	roleGroup       role = "group"
 	rolePing        role = "ping"
 )
 

@@ -18,6 +18,8 @@ const (
 	TargetLost Event = "target-lost"
 	// Stopped: a reason for HALTED was found.
 	Stopped Event = "stopped"
+	// PadBegun: the target is being padded.
+	PadBegun Event = "pad-begun"
 	// Retried: a halt with a remote reason is tried again.
 	Retried Event = "retried"
 )
@@ -27,22 +29,30 @@ const (
 // through CaughtUp and FellBehind where the source alone was away.
 var moves = map[State]map[Event]State{
 	Pending: {
-		Started: CatchingUp, SourceLost: SourceUnavailable, TargetLost: TargetUnavailable, Stopped: Halted,
+		PadBegun: Padding,
+		Started:  CatchingUp, SourceLost: SourceUnavailable, TargetLost: TargetUnavailable, Stopped: Halted,
 	},
 	CatchingUp: {
-		Started: CatchingUp, FellBehind: CatchingUp, CaughtUp: Active,
+		PadBegun: Padding,
+		Started:  CatchingUp, FellBehind: CatchingUp, CaughtUp: Active,
 		SourceLost: SourceUnavailable, TargetLost: TargetUnavailable, Stopped: Halted,
 	},
 	Active: {
-		Started: CatchingUp, FellBehind: CatchingUp, CaughtUp: Active,
+		PadBegun: Padding,
+		Started:  CatchingUp, FellBehind: CatchingUp, CaughtUp: Active,
 		SourceLost: SourceUnavailable, TargetLost: TargetUnavailable, Stopped: Halted,
 	},
 	SourceUnavailable: {
-		Started: CatchingUp, FellBehind: CatchingUp, CaughtUp: Active,
+		PadBegun: Padding,
+		Started:  CatchingUp, FellBehind: CatchingUp, CaughtUp: Active,
 		SourceLost: SourceUnavailable, TargetLost: TargetUnavailable, Stopped: Halted,
 	},
 	TargetUnavailable: {
-		Started: CatchingUp, SourceLost: SourceUnavailable, TargetLost: TargetUnavailable, Stopped: Halted,
+		PadBegun: Padding,
+		Started:  CatchingUp, SourceLost: SourceUnavailable, TargetLost: TargetUnavailable, Stopped: Halted,
+	},
+	Padding: {
+		PadBegun: Padding, Started: CatchingUp, SourceLost: SourceUnavailable, TargetLost: TargetUnavailable, Stopped: Halted,
 	},
 	Halted: {
 		Retried: Pending, Stopped: Halted,

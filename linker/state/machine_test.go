@@ -16,8 +16,8 @@ var rewrite = flag.Bool("rewrite", false, "write testdata anew instead of compar
 
 // allStates and allEvents are sorted as the table is printed.
 var (
-	allStates = []State{Pending, CatchingUp, Active, SourceUnavailable, TargetUnavailable, Halted}
-	allEvents = []Event{Started, CaughtUp, FellBehind, SourceLost, TargetLost, Stopped, Retried}
+	allStates = []State{Pending, Padding, CatchingUp, Active, SourceUnavailable, TargetUnavailable, Halted}
+	allEvents = []Event{Started, CaughtUp, FellBehind, SourceLost, TargetLost, Stopped, PadBegun, Retried}
 )
 
 // TestMovesPrinted holds the whole table in a form that a person reads.

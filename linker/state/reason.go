@@ -16,6 +16,9 @@ const (
 	SourceUnavailable State = "SOURCE_UNAVAILABLE"
 	// TargetUnavailable: the target cannot be written for a remote reason.
 	TargetUnavailable State = "TARGET_UNAVAILABLE"
+	// Padding: an empty target is brought up to the offset at which the source's
+	// log starts.
+	Padding State = "PADDING"
 	// Halted: stopped for a named reason; nothing is written.
 	Halted State = "HALTED"
 	// Failed: of a link, that one of its clusters cannot be used for the named
@@ -25,7 +28,7 @@ const (
 
 // Severity orders states from good (0) to bad; a topic shows its worst.
 func (s State) Severity() int {
-	for i, t := range []State{Active, CatchingUp, Pending, SourceUnavailable, TargetUnavailable, Halted} {
+	for i, t := range []State{Active, CatchingUp, Padding, Pending, SourceUnavailable, TargetUnavailable, Halted} {
 		if s == t {
 			return i
 		}
@@ -65,6 +68,7 @@ const (
 	TooFewBrokers     Reason = "TOO_FEW_BROKERS"
 	TopicRefused      Reason = "TOPIC_REFUSED"
 	ControlUnwritable Reason = "CONTROL_UNWRITABLE"
+	NotOwner          Reason = "NOT_OWNER"
 	Superseded        Reason = "SUPERSEDED"
 	FillUnknown       Reason = "FILL_UNKNOWN"
 )
@@ -103,8 +107,8 @@ var about = map[Reason]About{
 		Hint: "raise max.message.bytes of the target topic to the named size; klink goes on by itself", Remote: true},
 	Corrupt: {Explanation: "bytes read from the source do not hold together",
 		Hint: "check the disks of the named source broker; dump the segment around the offset with kafka-dump-log"},
-	Unfillable: {Explanation: "the source's log holds something this version cannot carry with its offset: a gap, an old record format or a start above 0",
-		Hint: "the partition is mirrored up to the named offset and stays there; exclude the topic if that is of no use"},
+	Unfillable: {Explanation: "the source's log has offsets without a record that klink may not occupy on the target: gap_fill or pad_limit forbids it, or nothing invisible can be written there",
+		Hint: "the partition is mirrored up to the named offset and stays there; allow markers (gap_fill: auto), raise pad_limit, or exclude the topic"},
 	Overshot: {Explanation: "the target's log end is beyond what was written",
 		Hint: "the offsets from the named one on no longer match; delete the target topic to mirror it anew"},
 	Fenced: {Explanation: "the target refuses this link's writes with a higher producer epoch: the mirror was taken over or ended",
@@ -120,6 +124,8 @@ var about = map[Reason]About{
 	TopicRefused:      {Explanation: "the target topic cannot be made or used as it is", Hint: "see the detail; klink tries again", Remote: true},
 	Superseded:        {Explanation: "another klink of this link started later; while records are so old that the target forgets producers, only the one that started last appends", Hint: "stop one of the two; this one takes over when the other makes no progress for half a minute", Remote: true},
 	FillUnknown:       {Explanation: "a request that fills a gap with markers was not answered clearly, and it is not settled yet how many of them were written", Hint: "klink waits until the target's leader answers and its log end has stood still, half a minute by default, and goes on by itself", Remote: true},
+	NotOwner: {Explanation: "what comes next on the source is a gap, which only the member of the link's group that holds the partition may fill",
+		Hint: "klink joins the group within some seconds; if another klink of this link holds the partition, that one fills the gap", Remote: true},
 	ControlUnwritable: {Explanation: "klink's control topic on the target cannot be read or written", Hint: "check the rights on __klink and the target's health; klink goes on by itself", Remote: true},
 }
 

@@ -16,6 +16,11 @@ type Permit struct {
 // Until is when the write must be over: no deadline may lie beyond it.
 func (p *Permit) Until() time.Time { return p.until }
 
+// Term names the assignment that the permit was given under: permits of one
+// assignment have equal terms, and those of two have not, also for the same
+// partition.
+func (p *Permit) Term() any { return p.h }
+
 // Leave ends the write: its answer is there, or nobody will carry it out any
 // more. Further calls do nothing.
 func (p *Permit) Leave() {

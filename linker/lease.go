@@ -1,0 +1,46 @@
+package linker
+
+import (
+	"context"
+	"time"
+
+	"klink/linker/workers"
+)
+
+// Lease is membership in the link's group: the right to what no sequence
+// guards, which are markers, pads and trims. Obligations: those of
+// workers.Members (W1 to W7).
+type Lease interface {
+	// Run stays a member until ctx ends.
+	Run(ctx context.Context) error
+	// Watch tells which target topics are shared.
+	Watch(topics []string)
+	// Held tells whether a target partition may be written to, and until when.
+	Held(topic string, partition int32) (until time.Time, ok bool)
+	// Enter begins a write to a partition that is held.
+	Enter(topic string, partition int32) (Permit, bool)
+	// Trouble is why nothing is held, nil where nothing stands in the way.
+	Trouble() error
+}
+
+// Permit is the right to one write.
+type Permit interface {
+	// Until is when the write must be over.
+	Until() time.Time
+	// Term tells assignments apart: another one, another term.
+	Term() any
+	Leave()
+}
+
+// Membership makes a Lease of a membership.
+func Membership(m *workers.Members) Lease { return membership{m} }
+
+type membership struct{ *workers.Members }
+
+func (m membership) Enter(topic string, partition int32) (Permit, bool) {
+	p, ok := m.Members.Enter(topic, partition)
+	if !ok {
+		return nil, false
+	}
+	return p, true
+}
