@@ -60,7 +60,7 @@ func (s *shell) app() *cli.App {
 
 // commands lists what this klink can do, in the order of the help.
 func (s *shell) commands() []*cli.Command {
-	all := []*cli.Command{s.runCommand(), s.demoCommand(), s.probeCommand(), s.planCommand(), s.statusCommand(),
+	all := []*cli.Command{s.runCommand(), s.demoCommand(), s.probeCommand(), s.planCommand(), s.statusCommand(), s.describeCommand(),
 		s.versionCommand(), s.completionCommand()}
 	for _, c := range all {
 		name := c.Name

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"klink/cmd/config"
+	"klink/linker/describe"
 	"klink/linker/state"
 	"klink/linker/survey"
 )
@@ -28,6 +29,9 @@ type Parts struct {
 	// Plan says how the links of the configuration would mirror. It writes nothing,
 	// unless it is to measure.
 	Plan func(ctx context.Context, cfg *config.Config, req PlanRequest) (survey.PlanResult, error)
+	// Describe tells what is on record on the targets of the configuration's links.
+	// The configuration may lack sources. It writes nothing.
+	Describe func(ctx context.Context, cfg *config.Config, req DescribeRequest) (describe.Result, error)
 }
 
 // Deps are given to everything that is built.
