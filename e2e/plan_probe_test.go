@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
@@ -10,11 +11,14 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
 
 	"klink/cmd/lab"
 	"klink/cmd/lab/install"
 	"klink/cmd/lab/labtest"
 	"klink/cmd/lab/process"
+	"klink/cmd/lab/shapes"
 	"klink/linker/survey"
 )
 
@@ -118,6 +122,15 @@ func probeInterrupted(t *testing.T, k *lab.Kafka) {
 	}
 }
 
+// allow makes an ACL for klink's principal.
+func allow(t testing.TB, k *lab.Kafka, b *kadm.ACLBuilder) {
+	t.Helper()
+	made, err := admin(t, k).CreateACLs(within(t, patience), b.Allow("User:"+principal).AllowHosts("*"))
+	if err != nil || made[0].Err != nil {
+		t.Fatalf("%v, %+v", err, made)
+	}
+}
+
 // probeRights grants what a probe asks for, until nothing is missing.
 func probeRights(t *testing.T) {
 	k := labtest.StartKafka(t, lab.KafkaOptions{Security: lab.SASLSSL, Users: []string{principal}})
@@ -129,16 +142,9 @@ func probeRights(t *testing.T) {
 	if o.code != 1 || r.Verdict != survey.Undecided || !slices.Equal(r.MissingRights, []string{"Create on topic " + survey.ScratchPrefix + "*"}) || !strings.Contains(o.errOut, r.Summary) {
 		t.Errorf("exit code %d: %+v: %s", o.code, r.Judgement, o.errOut)
 	}
-	allow := func(b *kadm.ACLBuilder) {
-		t.Helper()
-		made, err := admin(t, k).CreateACLs(within(t, patience), b.Allow("User:"+principal).AllowHosts("*"))
-		if err != nil || made[0].Err != nil {
-			t.Fatalf("%v, %+v", err, made)
-		}
-	}
 	onScratch := func(ops ...kadm.ACLOperation) {
 		t.Helper()
-		allow(kadm.NewACLs().Topics(survey.ScratchPrefix).ResourcePatternType(kadm.ACLPatternPrefixed).Operations(ops...))
+		allow(t, k, kadm.NewACLs().Topics(survey.ScratchPrefix).ResourcePatternType(kadm.ACLPatternPrefixed).Operations(ops...))
 	}
 	onScratch(kadm.OpCreate, kadm.OpDelete, kadm.OpDescribe)
 	if r, o = probe(t, "-c", file); o.code != 1 || r.Verdict != survey.None || !slices.Contains(r.MissingRights, "Write on topic "+survey.ScratchPrefix+"*") || !r.TopicRemoved {
@@ -148,11 +154,213 @@ func probeRights(t *testing.T) {
 	if r, o = probe(t, "-c", file); o.code != 0 || r.Summary != "mirror mode works, without gaps, fences" || !slices.Equal(r.MissingRights, []string{"Alter (or ClusterAction) on the cluster"}) {
 		t.Errorf("exit code %d: %+v: %s", o.code, r.Judgement, o.errOut)
 	}
-	allow(kadm.NewACLs().Clusters().Operations(kadm.OpAlter))
+	allow(t, k, kadm.NewACLs().Clusters().Operations(kadm.OpAlter))
 	if r, o = probe(t, "-c", file); o.code != 0 || r.Verdict != survey.Full || len(r.MissingRights) != 0 {
 		t.Errorf("exit code %d: %+v: %s", o.code, r.Judgement, o.errOut)
 	}
 	if left := scratchTopics(t, k); len(left) != 0 {
 		t.Errorf("left behind: %q", left)
+	}
+}
+
+// TestPlan: what a plan says of logs of every shape is what an ordinary consumer
+// of the source sees, and planning leaves both clusters as they were.
+func TestPlan(t *testing.T) {
+	for _, v := range []struct{ src, dst string }{{install.Newest, install.Oldest}, {install.Oldest, install.Newest}} {
+		t.Run(v.src+" to "+v.dst, func(t *testing.T) {
+			p := startPair(t, lab.KafkaOptions{Version: v.src, Props: shapes.BrokerProps()}, lab.KafkaOptions{Version: v.dst})
+			planShapes(t, p)
+			planEstimate(t, p)
+		})
+	}
+	t.Run("rights", planRights)
+}
+
+// planOf runs klink plan and reads its JSON.
+func planOf(t testing.TB, args ...string) survey.PlanResult {
+	t.Helper()
+	o := command(t, append([]string{"plan", "-o", "json"}, args...)...)
+	var r struct {
+		Command string `json:"_command"`
+		Version int    `json:"_version"`
+		survey.PlanResult
+	}
+	if err := json.Unmarshal([]byte(o.out), &r); err != nil || o.code != 0 || r.Command != "plan" || r.Version != 1 || o.errOut != "" {
+		t.Fatalf("klink plan %v: %v, exit code %d:\n%s%s", args, err, o.code, o.out, o.errOut)
+	}
+	return r.PlanResult
+}
+
+func planShapes(t *testing.T, p pair) {
+	ctx := within(t, 2*patience)
+	fill(t, p.src, 71, 2_000, lab.TopicSpec{Name: "plain", Partitions: 3})
+	var g errgroup.Group
+	place := func(topic string) shapes.Place { return shapes.Place{Topic: topic, Partitions: 2, Seed: 72} }
+	g.Go(func() error { return shapes.Transactions(ctx, p.src, place("transactions"), 60) })
+	g.Go(func() error { return shapes.Compacted(ctx, p.src, place("compacted")) })
+	g.Go(func() error { return shapes.Trimmed(ctx, p.src, place("trimmed"), 2_500, 100) })
+	g.Go(func() error { return shapes.AppendTimes(ctx, p.src, place("stamped"), 50) })
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]survey.Outlook{"plain": survey.Raw, "transactions": survey.Raw, "compacted": survey.Recode, "trimmed": survey.PadFirst, "stamped": survey.Recode}
+	args := p.plain("plain", "transactions", "compacted", "trimmed", "stamped")
+	for name, r := range map[string]survey.PlanResult{"sampled": planOf(t, args...), "exact": planOf(t, append(args, "--exact")...)} {
+		if len(r.Topics) != len(want) || len(r.Missing) != 0 {
+			t.Errorf("%s: %d topics, missing rights %q", name, len(r.Topics), r.Missing)
+		}
+		for _, topic := range r.Topics {
+			if topic.Verdict != want[topic.SourceTopic] {
+				t.Errorf("%s: %s: %s, %q", name, topic.SourceTopic, topic.Verdict, topic.Reasons)
+			}
+			requirePlanned(t, p, topic)
+		}
+	}
+	if o := command(t, append([]string{"plan"}, args...)...); o.code != 0 || !strings.Contains(o.out, "trimmed") || !strings.Contains(o.out, "the mirror begins at offset 2500") {
+		t.Errorf("exit code %d:\n%s%s", o.code, o.out, o.errOut)
+	}
+	topics, err := admin(t, p.dst).ListTopicsWithInternal(within(t, patience))
+	if err != nil || len(topics) != 0 {
+		t.Errorf("planning has made topics on the target: %v, %v", topics.Names(), err)
+	}
+}
+
+// requirePlanned compares the plan of logs that are small enough to be read as a
+// whole with what an ordinary consumer finds.
+func requirePlanned(t testing.TB, p pair, topic survey.TopicPlan) {
+	t.Helper()
+	for _, x := range topic.Partitions {
+		start, end, visible := readCommitted(t, p.src, topic.SourceTopic, x.Partition)
+		pads := start
+		if *x.SourceStart != start || *x.SourceEnd != end || *x.PadOffsets != pads || *x.GapOffsets != end-start-visible || x.GapEstimated {
+			t.Errorf("%s/%d: planned %d to %d, %d pads, %d gaps, estimated: %v; found %d to %d and %d records", topic.SourceTopic, x.Partition,
+				*x.SourceStart, *x.SourceEnd, *x.PadOffsets, *x.GapOffsets, x.GapEstimated, start, end, visible)
+		}
+	}
+}
+
+// readCommitted counts the records that a consumer sees in a partition whose log
+// has come to rest.
+func readCommitted(t testing.TB, c *lab.Kafka, topic string, n int32) (start, end, visible int64) {
+	t.Helper()
+	ctx := within(t, patience)
+	cl, err := kgo.NewClient(append(c.ClientOpts(), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {n: kgo.NewOffset().AtStart()}}))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	adm := kadm.NewClient(cl)
+	starts, err := adm.ListStartOffsets(ctx, topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends, err := adm.ListCommittedOffsets(ctx, topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ := starts.Lookup(topic, n)
+	e, _ := ends.Lookup(topic, n)
+	for last := s.Offset - 1; last < e.Offset-1; {
+		fetches := cl.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			t.Fatalf("read %s/%d behind offset %d, up to %d: %v", topic, n, last, e.Offset, err)
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			if last = r.Offset; !r.Attrs.IsControl() {
+				visible++
+			}
+		})
+	}
+	return s.Offset, e.Offset, visible
+}
+
+// planEstimate: by rates measured on the target, the time that a partition is
+// said to take is within a factor of two of what it takes. Something else may slow
+// the machine down between the measuring and the mirroring, or during one of
+// them, so the best of three rounds counts.
+func planEstimate(t *testing.T, p pair) {
+	const rounds = 3
+	create(t, p.src, lab.TopicSpec{Name: "timed", Configs: lab.KeepEverything()})
+	produce(t, p.src, lab.LoadOptions{Topics: []string{"timed"}, Seed: 73, Total: 400_000, MinBatch: 200, MaxBatch: 400, ValueBytes: 2000, Codecs: []string{"none"}})
+	var said, took float64
+	for round := range rounds {
+		if said, took = estimateOnce(t, p, round); took < 2*said && said < 2*took {
+			return
+		}
+	}
+	t.Errorf("in none of %d rounds within a factor of two; in the last one said %.1f s, took %.1f s", rounds, said, took)
+}
+
+// estimateOnce plans the topic, mirrors it, and compares both logs.
+func estimateOnce(t *testing.T, p pair, round int) (said, took float64) {
+	l := openLink(fmt.Sprintf("timed-%d", round), p.src.Bootstrap()[0], p.dst.Bootstrap()[0], "timed")
+	prefix := fmt.Sprintf("r%d.", round)
+	l["topics"].(object)["rename"] = object{"prefix": prefix}
+	file := configFile(t, l)
+	r := planOf(t, "-c", file, "--measure")
+	if rates := r.Rates[0]; rates.MeasuredAt == nil || rates.AgeSeconds == nil || time.Since(*rates.MeasuredAt) > patience {
+		t.Errorf("%+v", rates)
+	}
+	x := r.Topics[0].Partitions[0]
+	k := startKlink(t, "-c", file)
+	waitFor(t, "the first record on the target", func() bool { return shownEnd(t, k, "timed") > 0 })
+	begin := time.Now()
+	waitFor(t, "all of it", func() bool { return shownEnd(t, k, "timed") >= *x.SourceEnd })
+	said, took = *x.EstimatedSeconds, time.Since(begin).Seconds()
+	k.stop(t)
+	t.Logf("%d bytes, estimated: %v, said %.1f s, took %.1f s", *x.DataBytes, x.GapEstimated, said, took)
+	c, err := lab.CompareClusters(within(t, patience), p.src, p.dst, lab.CompareOptions{Topics: []string{"timed"}, Rename: map[string]string{"timed": prefix + "timed"}})
+	if err != nil || !c.Equal() || c.Records() < *x.SourceEnd {
+		t.Errorf("%v: %s", err, c)
+	}
+	return said, took
+}
+
+// shownEnd is the target's end of partition 0 as the status has it.
+func shownEnd(t testing.TB, k *klink, topic string) int64 {
+	t.Helper()
+	r, err := k.report(within(t, patience))
+	if err != nil || len(r.Links) != 1 {
+		return 0
+	}
+	if s, ok := partition(r.Links[0], topic, 0); ok && s.TargetEnd != nil {
+		return *s.TargetEnd
+	}
+	return 0
+}
+
+// planRights: rights that are missing are named, those that a cluster does not
+// tell of are not taken for missing.
+func planRights(t *testing.T) {
+	p := startPair(t, lab.KafkaOptions{}, lab.KafkaOptions{Security: lab.SASLSSL, Users: []string{principal}})
+	s := &secured{}
+	fill(t, p.src, 74, 100, lab.TopicSpec{Name: "orders"})
+	create(t, p.dst, lab.TopicSpec{Name: "orders"})
+	file := configFile(t, object{"name": "guarded", "topics": object{"include": []string{"orders"}}, "source": object{"brokers": p.src.Bootstrap()},
+		"target": secureSide(p.dst, password(lab.Plain, s.secretFile(t, p.dst.Password(principal))))})
+	const markers = "target: Alter (or ClusterAction) on the cluster"
+
+	r := planOf(t, "-c", file)
+	if r.Topics[0].Verdict != survey.Refuse || !slices.Contains(r.Missing, "target: Describe on topic orders") || !slices.Contains(r.Unknown, markers) {
+		t.Errorf("no rights: %s, missing %q, unknown %q", r.Topics[0].Verdict, r.Missing, r.Unknown)
+	}
+	grant(t, p.dst, right{"Describe", "orders"}, right{"Read", "orders"})
+	r = planOf(t, "-c", file)
+	if !slices.Equal(r.Missing, []string{"target: AlterConfigs on topic orders", "target: Delete on topic orders", "target: Describe on topic __klink",
+		"target: DescribeConfigs on topic orders", "target: Write on topic orders"}) || r.Topics[0].Verdict != survey.Raw {
+		t.Errorf("read only: %s, missing %q", r.Topics[0].Verdict, r.Missing)
+	}
+	grant(t, p.dst, writersRights("orders")...)
+	grant(t, p.dst, writersRights("__klink")...)
+	allow(t, p.dst, kadm.NewACLs().Topics("orders").ResourcePatternType(kadm.ACLPatternLiteral).Operations(kadm.OpDelete))
+	allow(t, p.dst, kadm.NewACLs().Clusters().Operations(kadm.OpDescribe))
+	r = planOf(t, "-c", file)
+	if !slices.Equal(r.Missing, []string{markers}) || slices.Contains(r.Unknown, markers) {
+		t.Errorf("all but markers: missing %q, unknown %q", r.Missing, r.Unknown)
+	}
+	allow(t, p.dst, kadm.NewACLs().Clusters().Operations(kadm.OpAlter))
+	if r = planOf(t, "-c", file); len(r.Missing) != 0 {
+		t.Errorf("all rights: missing %q", r.Missing)
 	}
 }

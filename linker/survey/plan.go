@@ -333,24 +333,31 @@ func (p *planner) rights() rightsInput {
 			in.src[t.Source.Name] = s.ops
 		}
 		d, ok := p.dst[t.Target]
-		var f *remote.Fault
-		if errors.As(d.err, &f) && f.Right != "" {
-			in.lacking = append(in.lacking, onTarget+f.Right)
-		}
 		switch {
 		case !ok && t.Reason == "":
 			in.create = append(in.create, t.Target)
-		case ok:
+		case ok && !in.lacks(d.err):
 			in.dst[t.Target] = d.ops
 			if d.partitions < t.Partitions {
 				in.grows = append(in.grows, t.Target)
 			}
 		}
 	}
-	if c, ok := p.dst[control.TopicName]; ok {
-		in.control = c.ops
-	} else {
+	switch c, ok := p.dst[control.TopicName]; {
+	case !ok:
 		in.create = append(in.create, control.TopicName)
+	case !in.lacks(c.err):
+		in.control = c.ops
 	}
 	return in
+}
+
+// lacks notes the right that an answer about a target topic was refused for.
+func (in *rightsInput) lacks(err error) bool {
+	var f *remote.Fault
+	if !errors.As(err, &f) || f.Right == "" {
+		return false
+	}
+	in.lacking = append(in.lacking, onTarget+f.Right)
+	return true
 }

@@ -45,14 +45,14 @@ func (s *sampler) read(ctx context.Context, p feed.Partition, id feed.TopicID, b
 	step := max(1, (end-begin)/places)
 	contiguous := true
 	for from := begin; from < end; {
-		t, err := s.look(ctx, p, id, from, contiguous)
+		next := min(begin+((from-begin)/step+1)*step, end)
+		t, err := s.readPlace(ctx, p, id, place{from: from, next: next, contiguous: contiguous})
 		if err != nil {
 			return nil, err
 		}
 		if t.End <= from { // nothing at or above it: a gap up to the end
 			return append(out, stratum{From: from, End: end}), nil
 		}
-		next := begin + ((from-begin)/step+1)*step
 		st := stratum{From: from, End: min(max(next, t.End), end), Seen: t}
 		out = append(out, st)
 		from, contiguous = st.End, st.End == t.End
@@ -60,11 +60,36 @@ func (s *sampler) read(ctx context.Context, p feed.Partition, id feed.TopicID, b
 	return out, nil
 }
 
+// place is where a log is read in the middle, up to the next place at most.
+type place struct {
+	from, next int64
+	// contiguous: all before it was read.
+	contiguous bool
+}
+
+// readPlace reads as many bytes as a place is worth. One read may bring less,
+// since it ends with a segment of the log.
+func (s *sampler) readPlace(ctx context.Context, p feed.Partition, id feed.TopicID, at place) (Tally, error) {
+	all := Tally{From: at.from, End: at.from}
+	for bytes := 0; all.End < at.next && bytes < int(s.bytes); {
+		t, n, err := s.look(ctx, p, id, place{from: all.End, contiguous: at.contiguous})
+		if err != nil {
+			return all, err
+		}
+		if t.End <= all.End {
+			break
+		}
+		all.add(t)
+		bytes, at.contiguous = bytes+n, true
+	}
+	return all, nil
+}
+
 // readAll reads one stretch after the other.
 func (s *sampler) readAll(ctx context.Context, p feed.Partition, id feed.TopicID, begin, end int64) ([]stratum, error) {
 	all := stratum{From: begin, End: begin}
 	for all.End < end {
-		t, err := s.look(ctx, p, id, all.End, true)
+		t, _, err := s.look(ctx, p, id, place{from: all.End, contiguous: true})
 		if err != nil {
 			return nil, err
 		}
@@ -77,26 +102,27 @@ func (s *sampler) readAll(ctx context.Context, p feed.Partition, id feed.TopicID
 	return []stratum{all}, nil
 }
 
-// look reads once. What is read for a place in the middle is counted from its
-// first batch on, since that a place lies within a batch says nothing about the
-// log.
-func (s *sampler) look(ctx context.Context, p feed.Partition, id feed.TopicID, from int64, contiguous bool) (Tally, error) {
+// look reads once, and says how many bytes that were. What is read for a place in
+// the middle is counted from its first batch on, since that a place lies within a
+// batch says nothing about the log.
+func (s *sampler) look(ctx context.Context, p feed.Partition, id feed.TopicID, at place) (Tally, int, error) {
+	from := at.from
 	c, err := s.reader.Read(ctx, p, id, from, s.bytes)
 	if err != nil {
-		return Tally{}, err
+		return Tally{}, 0, err
 	}
 	defer c.Release()
 	entries, err := plan.ReadEntries(c.Batches, c.Aborted)
 	if err != nil {
-		return Tally{}, feed.NewFault(feed.Corrupt, p, from, err)
+		return Tally{}, 0, feed.NewFault(feed.Corrupt, p, from, err)
 	}
 	if len(entries) == 0 {
-		return Tally{From: from, End: from}, nil
+		return Tally{From: from, End: from}, 0, nil
 	}
-	if !contiguous {
+	if !at.contiguous {
 		from = min(from, baseOf(entries[0]))
 	}
-	return count(from, entries, s.limits), nil
+	return count(from, entries, s.limits), c.Bytes, nil
 }
 
 func baseOf(e plan.Entry) int64 {
