@@ -53,8 +53,8 @@
 //	    record, and the policy is not changed before the one to put back is.
 //	P2  Pads are appended only where what is in doubt could still come without
 //	    the log end passing the goal.
-//	P3  No more than a chunk of pads is untrimmed, and no trim goes beyond the
-//	    goal.
+//	P3  No more than a chunk of pads is untrimmed, beside what came out of a
+//	    doubt, and no trim goes beyond the goal.
 //	P4  Ready is said only after the log start was seen at the goal and that is
 //	    on record.
 //	P5  Done is recorded only when the log start was seen at the goal a settling

@@ -43,7 +43,7 @@ func (s *script) next(most int) *script {
 
 // TestEveryFault: whatever happens at whatever call, and at any second call after
 // it, padding ends at the goal, with the policy as it was, and P1 to P6 hold on
-// the way (package sim checks them at each call).
+// the way (sim checks them at each call).
 func TestEveryFault(t *testing.T) {
 	for _, c := range []struct {
 		name   string
