@@ -60,7 +60,28 @@ func Compacted(ctx context.Context, c lab.Cluster, p Place) error {
 // feed gives the cleaner a reason for another pass. It looks at nothing but how
 // much is new, and markers take two passes to go.
 func (w *cleaned) feed(ctx context.Context, p lab.Partition) error {
-	return w.round(ctx, p, keyRange("newest", 0, 1), valued, kgo.DisableIdempotentWrite())
+	return w.round(ctx, p, noneBits, keyRange("newest", 0, 1), valued)
+}
+
+// Supersede writes every key of a topic that Compacted has written once more, so
+// that every cleaner that has the topic has work.
+func Supersede(ctx context.Context, c lab.Cluster, p Place) error {
+	w := &cleaned{cluster: c, place: p, rng: p.rng(), now: baseTime.Add(96 * time.Hour)}
+	var keys []string
+	for _, prefix := range append([]string{"gone", "kept", "last"}, lab.Codecs...) {
+		keys = append(keys, keyRange(prefix, 0, 11)...)
+	}
+	for _, partition := range p.partitions() {
+		if err := w.round(ctx, partition, noneBits, append(keys, "stay-1", "stay-2", "goes"), valued); err != nil {
+			return err
+		}
+		for range 2 {
+			if err := w.feed(ctx, partition); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // cleaned writes batches with chosen keys; each round lies in segments of its own.
@@ -71,14 +92,15 @@ type cleaned struct {
 	now     time.Time // of the round's records
 }
 
-// round writes a batch of keys, in a new segment, by a producer of its own.
-func (w *cleaned) round(ctx context.Context, p lab.Partition, keys []string, value []byte, opts ...kgo.Opt) error {
-	client, err := writer(w.cluster, opts...)
+// round writes a batch of keys without a producer id, in a new segment.
+func (w *cleaned) round(ctx context.Context, p lab.Partition, codec byte, keys []string, value []byte) error {
+	raw, err := newRaw(ctx, w.cluster, p.Topic)
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	return send(ctx, client, w.batch(p, keys, value)...)
+	defer raw.close()
+	_, err = raw.write(ctx, p.Number, codec, w.batch(p, keys, value)...)
+	return err
 }
 
 func (w *cleaned) batch(p lab.Partition, keys []string, value []byte) []*kgo.Record {
@@ -120,7 +142,7 @@ func (w *cleaned) superseded(ctx context.Context, p lab.Partition) error {
 	// its middle (C034), in each codec.
 	var again []string
 	for i, name := range lab.Codecs {
-		if err := w.round(ctx, p, keyRange(name, 0, 11), valued, kgo.ProducerBatchCompression(codecs()[i])); err != nil {
+		if err := w.round(ctx, p, byte(i), keyRange(name, 0, 11), valued); err != nil {
 			return err
 		}
 		first := 3 * (i % 3)
@@ -128,7 +150,7 @@ func (w *cleaned) superseded(ctx context.Context, p lab.Partition) error {
 	}
 	// A single record that goes between two that stay (C048).
 	for _, keys := range [][]string{{"stay-1"}, {"goes"}, {"stay-2"}} {
-		if err := w.round(ctx, p, keys, valued, kgo.DisableIdempotentWrite()); err != nil {
+		if err := w.round(ctx, p, noneBits, keys, valued); err != nil {
 			return err
 		}
 	}
@@ -137,7 +159,7 @@ func (w *cleaned) superseded(ctx context.Context, p lab.Partition) error {
 	}
 	again = append(again, keyRange("gone", 0, 9)...)
 	again = append(again, "goes")
-	if err := w.round(ctx, p, again, valued, kgo.DisableIdempotentWrite()); err != nil {
+	if err := w.round(ctx, p, noneBits, again, valued); err != nil {
 		return err
 	}
 	return w.feed(ctx, p) // the newest segment counts for nothing: that begins another one
@@ -181,7 +203,7 @@ func (w *cleaned) fleeting(ctx context.Context, p lab.Partition) error {
 // tombstones deletes some keys, and ends the log with an empty-handed abort and
 // a commit in the segment that no cleaner touches.
 func (w *cleaned) tombstones(ctx context.Context, p lab.Partition) error {
-	if err := w.round(ctx, p, append(keyRange("none", 0, 1), "stay-1", "unknown"), nil); err != nil {
+	if err := w.round(ctx, p, noneBits, append(keyRange("none", 0, 1), "stay-1", "unknown"), nil); err != nil {
 		return err
 	}
 	within, err := transactional(w.cluster, p.String())

@@ -24,12 +24,14 @@ type Place struct {
 }
 
 // BrokerProps let the cleaner and retention look for work all the time, instead
-// of every 15 s and 5 minutes.
+// of every 15 s and 5 minutes, and log starts be written down at once instead of
+// every minute.
 func BrokerProps() map[string]string {
 	return map[string]string{
-		"log.cleaner.backoff.ms":          "100",
-		"log.initial.task.delay.ms":       "100",
-		"log.retention.check.interval.ms": "200",
+		"log.cleaner.backoff.ms":                        "100",
+		"log.initial.task.delay.ms":                     "100",
+		"log.retention.check.interval.ms":               "200",
+		"log.flush.start.offset.checkpoint.interval.ms": "500",
 	}
 }
 

@@ -61,18 +61,24 @@ func TestS1EveryShapeIsThere(t *testing.T) {
 func writeAll(t *testing.T, ctx context.Context, c lab.Cluster, at func(topic string) shapes.Place) (topics []string, open *shapes.Open) {
 	t.Helper()
 	generators := map[string]func(shapes.Place) error{
-		"mixed":     func(p shapes.Place) error { return shapes.Transactions(ctx, c, p, 40) },
-		"long":      func(p shapes.Place) error { return shapes.Long(ctx, c, p, 2500) },
-		"small":     func(p shapes.Place) error { return shapes.Small(ctx, c, p, 200) },
-		"open":      func(p shapes.Place) (err error) { open, err = shapes.LeaveOpen(ctx, c, p); return err },
-		"compacted": func(p shapes.Place) error { return shapes.Compacted(ctx, c, p) },
+		"mixed": func(p shapes.Place) error { return shapes.Transactions(ctx, c, p, 40) },
+		"long":  func(p shapes.Place) error { return shapes.Long(ctx, c, p, 2500) },
+		"small": func(p shapes.Place) error { return shapes.Small(ctx, c, p, 200) },
+		"open":  func(p shapes.Place) (err error) { open, err = shapes.LeaveOpen(ctx, c, p); return err },
+		"compacted": func(p shapes.Place) error {
+			if err := shapes.Compacted(ctx, c, p); err != nil {
+				return err
+			}
+			return shapes.Supersede(ctx, c, p)
+		},
 		"trimmed":   func(p shapes.Place) error { return shapes.Trimmed(ctx, c, p, 2345, 1000) },
+		"far-start": func(p shapes.Place) error { return shapes.FarStart(ctx, c, p, 1_234_567, 100) },
 		"emptied":   func(p shapes.Place) error { return shapes.Trimmed(ctx, c, p, 1000, 0) },
 		"expired":   func(p shapes.Place) error { return shapes.Expired(ctx, c, p, 300, 50) },
 		"all-gone":  func(p shapes.Place) error { return shapes.Expired(ctx, c, p, 300, 0) },
 		"appended":  func(p shapes.Place) error { return shapes.AppendTimes(ctx, c, p, 5) },
 		"far":       func(p shapes.Place) error { return shapes.FarTimes(ctx, c, p) },
-		"wide":      func(p shapes.Place) error { return shapes.Wide(ctx, c, p, 100_000) },
+		"wide":      func(p shapes.Place) error { p.Partitions = 1; return shapes.Wide(ctx, c, p, 100_000) },
 	}
 	t.Run("write", func(t *testing.T) {
 		for topic, generate := range generators {

@@ -132,30 +132,23 @@ func Wide(ctx context.Context, c lab.Cluster, p Place, records int) error {
 	if err := p.create(ctx, c, map[string]string{"max.message.bytes": fmt.Sprint(limit)}); err != nil {
 		return err
 	}
-	for _, codec := range []kgo.CompressionCodec{kgo.NoCompression(), kgo.ZstdCompression()} {
-		if err := p.wide(ctx, c, records, kgo.ProducerBatchCompression(codec), kgo.ProducerBatchMaxBytes(limit)); err != nil {
-			return err
+	w, err := newRaw(ctx, c, p.Topic)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	batch := make([]*kgo.Record, records)
+	for i := range batch {
+		batch[i] = &kgo.Record{Key: fmt.Append(nil, i), Timestamp: baseTime.Add(time.Duration(i%7) * time.Millisecond)}
+	}
+	for _, partition := range p.partitions() {
+		for _, codec := range []byte{noneBits, zstdBits} {
+			if _, err := w.write(ctx, partition.Number, codec, batch...); err != nil {
+				return err
+			}
 		}
 	}
 	return p.await(ctx, c, "two wide batches", func(c Census) bool {
 		return int(c.Widest) == records && c.Batches == 2 && c.Records == int64(2*records)
 	})
-}
-
-func (p Place) wide(ctx context.Context, c lab.Cluster, records int, opts ...kgo.Opt) error {
-	client, err := writer(c, opts...)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	for _, partition := range p.partitions() {
-		batch := make([]*kgo.Record, records)
-		for i := range batch {
-			batch[i] = &kgo.Record{Topic: partition.Topic, Partition: partition.Number, Key: fmt.Append(nil, i), Timestamp: baseTime.Add(time.Duration(i%7) * time.Millisecond)}
-		}
-		if err := send(ctx, client, batch...); err != nil {
-			return err
-		}
-	}
-	return nil
 }
