@@ -25,4 +25,7 @@
 //	K6  While the target may have forgotten this producer (UNGUARDED), a batch is
 //	    sent only by the process of the link that is on record as the last one
 //	    that started (turn.go), and only where the log end was just read.
+//	K7  The target's log start moves up to where the source's was seen, and no
+//	    further: under the lease, while the partition mirrors with its source in
+//	    sight, and never beyond what the target holds (trims.go).
 package linker

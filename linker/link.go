@@ -171,6 +171,7 @@ func (l *Link) Run(ctx context.Context) error {
 	g.Go(func() error { l.discover(gctx, hard, &partitions); return nil })
 	g.Go(func() error { l.look(gctx); return nil })
 	g.Go(func() error { l.record(gctx); return nil })
+	g.Go(func() error { l.trim(gctx); return nil })
 	err = g.Wait()
 	partitions.Wait()
 	l.recordOnce(hard)
@@ -400,6 +401,7 @@ func (l *Link) ready(ctx context.Context, found []Found) ([]*topic, *Trouble) {
 	out := make([]*topic, len(pinned))
 	for i, f := range pinned {
 		out[i] = l.topic(f)
+		out[i].settle(nil)
 	}
 	return out, nil
 }
@@ -414,9 +416,12 @@ func (l *Link) each(ctx context.Context, found []Found, f func(Found, *topic) *T
 		g.Go(func() error {
 			t := l.topic(found[i])
 			trouble := f(found[i], t)
-			if ctx.Err() == nil {
+			switch {
+			case ctx.Err() != nil:
+			case trouble != nil:
 				t.settle(trouble)
-				well[i] = trouble == nil
+			default:
+				well[i] = true
 			}
 			return nil
 		})

@@ -1,11 +1,13 @@
 package linker
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -349,10 +351,16 @@ func (w *world) PutEpoch(ctx context.Context, r control.EpochRecord) error {
 func (w *world) run(t *testing.T) (l *Link, end func()) {
 	t.Helper()
 	l = w.link(t, "w")
+	return l, w.start(t, l)
+}
+
+// start runs a link over the world.
+func (w *world) start(t *testing.T, l *Link) (end func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- l.Run(ctx) }()
-	return l, func() {
+	return func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("run ended with %v", err)
@@ -485,6 +493,33 @@ func TestOneTopicsTroubleIsItsOwn(t *testing.T) {
 		w.mu.Unlock()
 		mustBe(t, topicReport(t, l, "b"), state.Active, "")
 		end()
+	})
+}
+
+// TestTopicTroubleIsToldOnce: it is not over between two looks.
+func TestTopicTroubleIsToldOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("b", 2, 3)
+		w.refuse["b"] = &Trouble{Reason: state.TooFewBrokers, Detail: "1 of 3"}
+		var said bytes.Buffer
+		l := w.link(t, "w")
+		l.log = slog.New(slog.NewTextHandler(&said, nil))
+		end := w.start(t, l)
+		mustBe(t, topicReport(t, l, "b"), state.TargetUnavailable, state.TooFewBrokers)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		w.mu.Lock()
+		delete(w.refuse, "b")
+		w.mu.Unlock()
+		mustBe(t, topicReport(t, l, "b"), state.Active, "")
+		end()
+		if n := strings.Count(said.String(), "cannot be mirrored"); n != 1 {
+			t.Errorf("told %d times", n)
+		}
+		if n := strings.Count(said.String(), "can be mirrored again"); n != 1 {
+			t.Errorf("the end was told %d times", n)
+		}
 	})
 }
 

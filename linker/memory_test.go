@@ -154,6 +154,20 @@ func (l *memLog) from(at int64, n int) (out [][]byte, end int64, changed <-chan 
 	return out, l.end, l.changed
 }
 
+// starts returns the first offset.
+func (l *memLog) starts() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.start
+}
+
+// delete moves the start, as DeleteRecords and retention do.
+func (l *memLog) delete(below int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.start = below
+}
+
 // records reads the whole log into memory.
 func (l *memLog) records() (out []batch.Record) {
 	bs, _, _ := l.from(0, 1<<30)
@@ -263,7 +277,7 @@ func (s *memSource) stream(start feed.Start, events chan<- feed.Event, done <-ch
 			}
 		}
 		bs, end, changed := s.log.from(next, 1+s.dice(4))
-		c := &feed.Chunk{Next: next, Batches: bs, LogStart: 0, LastStable: end, HighWatermark: end, Aborted: s.log.abortedFrom(next), SeenAt: time.Now()}
+		c := &feed.Chunk{Next: next, Batches: bs, LogStart: s.log.starts(), LastStable: end, HighWatermark: end, Aborted: s.log.abortedFrom(next), SeenAt: time.Now()}
 		if n := len(bs); n > 0 {
 			h, _ := batch.ParseHeader(bs[n-1])
 			next = h.NextOffset()

@@ -361,3 +361,61 @@ func TestTrimsThatFail(t *testing.T) {
 		})
 	}
 }
+
+// TestLinkFollowsTheLogStart: the loop is part of a link, and what is wrong with
+// a topic or the link stops it.
+func TestLinkFollowsTheLogStart(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 2)
+		w.add("b", 2, 1)
+		l := w.link(t, "w")
+		l.o.FollowStart = true
+		end := w.start(t, l)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		src := func(topic string, n int32) *memLog { return w.log(w.src, feed.Partition{Topic: topic, Partition: n}) }
+		dst := func(topic string, n int32) int64 {
+			return w.log(w.dst, feed.Partition{Topic: topic, Partition: n}).starts()
+		}
+		src("a", 0).delete(4)
+		src("b", 0).delete(10)
+		time.Sleep(within)
+		if dst("a", 0) != 4 || dst("a", 1) != 0 || dst("b", 0) != 10 {
+			t.Errorf("starts %d, %d, %d", dst("a", 0), dst("a", 1), dst("b", 0))
+		}
+		mustBe(t, topicReport(t, l, "b"), state.Active, "")
+
+		w.mu.Lock()
+		w.refuse["b"] = &Trouble{Reason: state.TopicRefused, Detail: "not as it was"}
+		w.mu.Unlock()
+		topicReport(t, l, "b")
+		src("a", 0).delete(5)
+		src("b", 0).delete(5)
+		w.log(w.dst, feed.Partition{Topic: "b"}).delete(0) // it came undone
+		time.Sleep(time.Minute)
+		if dst("a", 0) != 5 || dst("b", 0) != 0 {
+			t.Errorf("with trouble about b: starts %d, %d", dst("a", 0), dst("b", 0))
+		}
+		w.mu.Lock()
+		w.srcID = "OTHER"
+		w.mu.Unlock()
+		topicReport(t, l, "b")
+		w.mu.Lock()
+		delete(w.refuse, "b")
+		w.mu.Unlock()
+		src("a", 0).delete(6)
+		time.Sleep(time.Minute)
+		if dst("a", 0) != 5 || dst("b", 0) != 0 {
+			t.Errorf("with another source: starts %d, %d", dst("a", 0), dst("b", 0))
+		}
+		w.mu.Lock()
+		w.srcID = "SRC"
+		w.mu.Unlock()
+		topicReport(t, l, "b")
+		time.Sleep(relookEvery)
+		if dst("a", 0) != 6 || dst("b", 0) != 5 {
+			t.Errorf("with all well: starts %d, %d", dst("a", 0), dst("b", 0))
+		}
+		end()
+	})
+}
