@@ -12,7 +12,10 @@ import (
 	"klink/fetcher"
 	"klink/fetcher/feed"
 	"klink/fetcher/leaders"
+	"klink/linker/control"
 	"klink/linker/plan"
+	"klink/linker/remote"
+	"klink/linker/state"
 	"klink/linker/survey"
 	"klink/linker/topics"
 )
@@ -66,14 +69,21 @@ func planLink(ctx context.Context, p linkPlan) (r survey.PlanResult, err error) 
 	defer dstMap.Close()
 	so := planOptions(p.link)
 	so.Src, so.Dst, so.Matcher, so.Only, so.Exact = src.Admin, dst.Admin, matcher, p.req.Only, p.req.Exact
-	so.SrcReader = &pacedReader{reader{fetcher.NewLogReader(src.Admin, srcMap, p.budget)}, limiter(p.link.Limits.BytesPerSecond)}
+	log := fetcher.NewLogReader(src.Admin, srcMap, p.budget)
+	so.SrcReader, so.From = &pacedReader{reader{log}, limiter(p.link.Limits.BytesPerSecond)}, startFrom{p.link.Start, log}
 	so.DstReader = reader{fetcher.NewLogReader(dst.Admin, dstMap, p.budget)}
 	var notes []string
-	if p.req.Measure {
-		var note string
-		if so.Pace, note = measurePace(ctx, p, dst); note != "" {
-			notes = append(notes, note)
+	note := func(text string) {
+		if text != "" {
+			notes = append(notes, text)
 		}
+	}
+	var text string
+	so.Records, text = readRecords(ctx, dst)
+	note(text)
+	if p.req.Measure {
+		so.Pace, text = measurePace(ctx, p, dst)
+		note(text)
 	}
 	if r, err = survey.Plan(ctx, so); err == nil {
 		r.Notes = append(notes, r.Notes...)
@@ -83,22 +93,25 @@ func planLink(ctx context.Context, p linkPlan) (r survey.PlanResult, err error) 
 
 // planOptions are those that follow from the configuration alone.
 func planOptions(l config.Link) survey.PlanOptions {
-	gaps := map[config.GapFill]plan.GapWay{config.GapFillAuto: plan.FillMarkers, config.GapFillMarkers: plan.FillMarkers, config.GapFillRecords: plan.FillRecords}
-	o := survey.PlanOptions{Link: l.Name, Policy: plan.Policy{Gaps: gaps[l.GapFill], PadLimit: l.PadLimit},
+	return survey.PlanOptions{Link: l.Name, Policy: plan.Policy{Gaps: gapWays[l.GapFill], Overrun: overrunWays[l.OnRetentionOverrun], PadLimit: l.PadLimit},
 		Otherwise: survey.Otherwise(l.OnUnmirrorable), FollowStart: l.FollowStart, Limits: plan.DefaultLimits(), Pace: survey.Assumed(),
 		Topics: topics.PlanOptions{ReplicationFactor: l.Topics.ReplicationFactor, Overrides: l.Topics.Configs, CopyRetention: !l.FollowStart}}
-	if l.OnRetentionOverrun == config.OverrunPad {
-		o.Policy.Overrun = plan.PadOverrun
-	}
-	switch l.Start {
-	case config.StartEarliest:
-	case config.StartLatest:
-		o.Start.Latest = true
+}
+
+// readRecords reads what is on record of mirrors on the target; without the
+// control topic that is nothing. The note says why it could not be read.
+func readRecords(ctx context.Context, dst *kafka.Target) (survey.Records, string) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	view, err := control.Read(ctx, dst.Control)
+	switch {
+	case err == nil:
+		return view, ""
+	case remote.ReasonOf(err) == state.TopicMissing:
+		return nil, ""
 	default:
-		// Checked when the configuration was loaded.
-		o.Start.At, _ = time.Parse(time.RFC3339, string(l.Start))
+		return nil, fmt.Sprintf("what klink has on record on the target could not be read, so that mirrors that are under way may look like new ones: %v", err)
 	}
-	return o
 }
 
 // measurePace measures the target's rates on a scratch topic; where that fails

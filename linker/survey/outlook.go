@@ -62,6 +62,12 @@ type position struct {
 	dstStart, dstEnd int64
 	// from is the offset that the link's start leads to.
 	from int64
+	// goal is the offset up to which the target is padded by its record,
+	// feed.Unknown without one; padded says that it was reached once.
+	goal   int64
+	padded bool
+	// mirrored: the link has mirrored this partition before.
+	mirrored bool
 }
 
 // beginning is where a mirror begins or goes on.
@@ -77,13 +83,22 @@ type beginning struct {
 // begin finds the offset at which a mirror begins, by the same rules as the
 // mirror itself.
 func begin(p position, pol plan.Policy) beginning {
-	if srcEnd := max(p.src.LogEnd, p.src.HighWatermark); p.dstEnd > srcEnd {
+	known := p.goal != feed.Unknown
+	below := p.dstEnd > 0 && p.dstEnd < p.src.LogStart
+	srcEnd := max(p.src.LogEnd, p.src.HighWatermark)
+	var s plan.Step
+	switch {
+	case p.dstEnd > srcEnd:
 		return beginning{obstacle: fmt.Sprintf("the target ends at %d, beyond the source's end %d: what lies there is not of this source", p.dstEnd, srcEnd)}
-	}
-	s := plan.StartAt(plan.Start{SrcStart: p.src.LogStart, SrcEnd: p.src.LastStable, From: p.from,
-		DstStart: p.dstStart, DstEnd: p.dstEnd, Goal: feed.Unknown}, pol)
-	if p.dstEnd > 0 && p.dstEnd < p.src.LogStart {
+	case below && (p.padded || !known && p.mirrored):
 		s = plan.Overrun(p.dstEnd, p.src.LogStart, pol)
+	case below && !known:
+		return beginning{obstacle: fmt.Sprintf("the target ends at %d, below the source's start %d, and nothing says that this link wrote it", p.dstEnd, p.src.LogStart)}
+	case p.dstEnd > 0 && !known:
+		s = plan.Step{Kind: plan.Wait, Base: p.dstEnd}
+	default:
+		s = plan.StartAt(plan.Start{SrcStart: p.src.LogStart, SrcEnd: p.src.LastStable, From: p.from,
+			DstStart: p.dstStart, DstEnd: p.dstEnd, Goal: p.goal}, pol)
 	}
 	switch s.Kind {
 	case plan.Halt:
@@ -94,7 +109,11 @@ func begin(p position, pol plan.Policy) beginning {
 		return beginning{at: s.End, pads: s.End - s.Base, reason: fmt.Sprintf("the source deleted offsets %d to %d before they were mirrored", s.Base, s.End-1)}
 	}
 	b := beginning{at: p.dstEnd}
-	if p.dstEnd > 0 {
+	switch {
+	case p.dstEnd == 0:
+	case p.mirrored:
+		b.reason = fmt.Sprintf("mirrored up to offset %d already", p.dstEnd-1)
+	default:
 		b.reason = fmt.Sprintf("the target has offsets up to %d already, which are compared with the source's", p.dstEnd-1)
 	}
 	return b

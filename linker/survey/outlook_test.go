@@ -17,23 +17,38 @@ func bounds(start, end int64) feed.Bounds {
 
 func TestBegin(t *testing.T) {
 	pad, halt := plan.Policy{PadLimit: 1000, Overrun: plan.PadOverrun}, plan.Policy{PadLimit: 1000}
+	fresh := func(start, end, from int64) position {
+		return position{src: bounds(start, end), from: from, goal: feed.Unknown}
+	}
+	there := func(start, end, dstStart, dstEnd int64) position {
+		p := fresh(start, end, start)
+		p.dstStart, p.dstEnd = dstStart, dstEnd
+		return p
+	}
+	of := func(p position, edit func(*position)) position { edit(&p); return p }
+	mirrored := func(p *position) { p.mirrored = true }
 	for name, c := range map[string]struct {
 		pos      position
 		policy   plan.Policy
 		at, pads int64
 		obstacle string
 	}{
-		"all from 0":                   {position{src: bounds(0, 50)}, halt, 0, 0, ""},
-		"later start":                  {position{src: bounds(20, 50), from: 20}, halt, 20, 20, ""},
-		"latest":                       {position{src: bounds(20, 50), from: 50}, halt, 50, 50, ""},
-		"padding goes on":              {position{src: bounds(0, 50), from: 40}, halt, 40, 40, ""},
-		"beyond the limit":             {position{src: bounds(2000, 3000), from: 2000}, halt, 0, 0, "above pad_limit, which is 1000"},
-		"mirrored in part":             {position{src: bounds(0, 50), dstEnd: 30}, halt, 30, 0, ""},
-		"mirrored, then trimmed":       {position{src: bounds(20, 50), dstStart: 20, dstEnd: 30}, halt, 30, 0, ""},
-		"overtaken":                    {position{src: bounds(40, 50), dstEnd: 30}, halt, 0, 0, "the source deleted offsets 30 to 39"},
-		"overtaken and padded over":    {position{src: bounds(40, 50), dstEnd: 30}, pad, 40, 10, ""},
-		"overtaken by more than limit": {position{src: bounds(4000, 4001), dstEnd: 30}, pad, 0, 0, "above pad_limit"},
-		"beyond the source's end":      {position{src: bounds(0, 50), dstEnd: 51}, halt, 0, 0, "beyond the source's end 50"},
+		"all from 0":                   {fresh(0, 50, 0), halt, 0, 0, ""},
+		"later start":                  {fresh(20, 50, 20), halt, 20, 20, ""},
+		"latest":                       {fresh(20, 50, 50), halt, 50, 50, ""},
+		"from the middle":              {fresh(0, 50, 40), halt, 40, 40, ""},
+		"beyond the limit":             {fresh(2000, 3000, 2000), halt, 0, 0, "above pad_limit, which is 1000"},
+		"mirrored in part":             {of(there(0, 50, 0, 30), mirrored), halt, 30, 0, ""},
+		"mirrored, then trimmed":       {of(there(20, 50, 20, 30), mirrored), halt, 30, 0, ""},
+		"somebody's":                   {there(0, 50, 0, 30), halt, 30, 0, ""},
+		"overtaken":                    {of(there(40, 50, 0, 30), mirrored), halt, 0, 0, "the source deleted offsets 30 to 39"},
+		"overtaken and padded over":    {of(there(40, 50, 0, 30), mirrored), pad, 40, 10, ""},
+		"overtaken by more than limit": {of(there(4000, 4001, 0, 30), mirrored), pad, 0, 0, "above pad_limit"},
+		"overtaken, and not ours":      {there(40, 50, 0, 30), pad, 0, 0, "nothing says that this link wrote it"},
+		"beyond the source's end":      {there(0, 50, 0, 51), halt, 0, 0, "beyond the source's end 50"},
+		"padding goes on":              {of(there(40, 50, 0, 30), func(p *position) { p.goal = 40 }), halt, 40, 10, ""},
+		"padded and mirrored":          {of(there(40, 50, 40, 45), func(p *position) { p.goal, p.padded, p.mirrored = 40, true, true }), halt, 45, 0, ""},
+		"padded, then overtaken":       {of(there(48, 50, 40, 45), func(p *position) { p.goal, p.padded, p.mirrored = 40, true, true }), pad, 48, 3, ""},
 	} {
 		b := begin(c.pos, c.policy)
 		if c.obstacle != "" {

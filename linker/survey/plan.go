@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
 	"klink/fetcher/feed"
 	"klink/linker/control"
+	"klink/linker/pad"
 	"klink/linker/plan"
 	"klink/linker/remote"
 	"klink/linker/state"
@@ -40,18 +40,14 @@ type PlanOptions struct {
 	Otherwise Otherwise
 	// FollowStart: the target is trimmed to the source's log start.
 	FollowStart bool
-	Start       Start
-	Limits      plan.Limits
-	Pace        Pace
+	// From is the link's start; nil is the earliest record.
+	From From
+	// Records are those of the target's control topic; nil is none.
+	Records Records
+	Limits  plan.Limits
+	Pace    Pace
 	// Exact reads the source's logs as a whole, in place of samples.
 	Exact bool
-}
-
-// Start is from where topics are mirrored. The zero value is the earliest record.
-type Start struct {
-	Latest bool
-	// At is a time, unless it is zero.
-	At time.Time
 }
 
 // Plan looks at both clusters and says how each topic of a link would be
@@ -89,7 +85,6 @@ type planner struct {
 	src, dst map[string]seenTopic
 	cluster  operations
 	settings map[string]topics.Settings
-	starts   kadm.ListedOffsets
 	jobs     []*job
 	// lacking are rights that were missed on the way.
 	lacking []string
@@ -137,7 +132,7 @@ func (p *planner) look(ctx context.Context) error {
 	if p.settings, err = seeSettings(ctx, p.o.Dst, there); err != nil {
 		return fmt.Errorf("target: %w", err)
 	}
-	return p.findStarts(ctx, sources)
+	return nil
 }
 
 // passOver says what is not mirrored.
@@ -162,33 +157,6 @@ func (p *planner) passOver(d topics.Discovered) {
 		}
 		p.r.Notes = append(p.r.Notes, fmt.Sprintf("the pattern %q selects nothing", pattern))
 	}
-}
-
-// findStarts looks up the link's start where that is a time.
-func (p *planner) findStarts(ctx context.Context, sources []string) error {
-	if p.o.Start.At.IsZero() || len(sources) == 0 {
-		return nil
-	}
-	found, err := kadm.NewClient(p.o.Src).ListOffsetsAfterMilli(ctx, p.o.Start.At.UnixMilli(), sources...)
-	if err != nil {
-		return fmt.Errorf("source: look up the start: %w", err)
-	}
-	p.starts = found
-	return nil
-}
-
-// startOf is the offset that the link's start leads to.
-func (p *planner) startOf(s feed.Partition, b feed.Bounds) int64 {
-	switch {
-	case p.o.Start.Latest:
-		return b.LastStable
-	case p.o.Start.At.IsZero():
-		return b.LogStart
-	}
-	if l, ok := p.starts.Lookup(s.Topic, s.Partition); ok && l.Err == nil && l.Offset >= 0 {
-		return min(max(l.Offset, b.LogStart), b.LastStable)
-	}
-	return b.LastStable // no record has that time or a later one
 }
 
 // planTopic judges what needs no look into logs, and prepares that.
@@ -276,13 +244,19 @@ func (p *planner) readLog(ctx context.Context, j *job, s *sampler) error {
 	if err != nil {
 		return sided(onSource, err)
 	}
-	pos := position{src: src, from: p.startOf(j.src, src)}
+	pos := position{src: src, from: src.LogStart, goal: feed.Unknown}
+	if p.o.From != nil {
+		if pos.from, err = p.o.From.Offset(ctx, j.src, j.plan.Source.ID, src); err != nil {
+			return sided(onSource, err)
+		}
+	}
 	if dst, ok := p.dst[j.dst.Topic]; ok && j.dst.Partition < dst.partitions {
 		b, err := p.o.DstReader.Bounds(ctx, j.dst, dst.id)
 		if err != nil {
 			return sided(onTarget, err)
 		}
 		pos.dstStart, pos.dstEnd = b.LogStart, max(b.LogEnd, b.HighWatermark)
+		p.recall(&pos, j.src, dst.id)
 	}
 	b := begin(pos, j.means.policy)
 	if b.obstacle == "" {
@@ -296,6 +270,17 @@ func (p *planner) readLog(ctx context.Context, j *job, s *sampler) error {
 	out.Reasons = append([]string{}, out.Reasons...)
 	out.describe(pos, b, j.amount, p.o.Pace)
 	return nil
+}
+
+// recall takes over what is on record of a mirror.
+func (p *planner) recall(pos *position, src feed.Partition, dst feed.TopicID) {
+	if p.o.Records == nil {
+		return
+	}
+	pos.mirrored = len(p.o.Records.Epochs(p.o.Link, src.Topic, src.Partition)) > 0
+	if r, ok := p.o.Records.Pad(p.o.Link, src.Topic, src.Partition); ok && r.TargetID == dst {
+		pos.goal, pos.padded = r.Goal, pad.Record{Stage: pad.Stage(r.Stage), Done: r.Done}.Ready()
+	}
 }
 
 // sided puts the side before an error of a reader.

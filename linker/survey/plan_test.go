@@ -13,6 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"klink/fetcher/feed"
+	"klink/linker/control"
 	"klink/linker/plan"
 	"klink/linker/topics"
 )
@@ -265,22 +267,53 @@ func TestPlanOnly(t *testing.T) {
 	}
 }
 
-// The start decides where a mirror begins; offsets are kept in each case.
-func TestPlanStart(t *testing.T) {
+// fixed is a start at an offset.
+type fixed int64
+
+func (f fixed) Offset(context.Context, feed.Partition, feed.TopicID, feed.Bounds) (int64, error) {
+	return int64(f), nil
+}
+
+// onRecord is what a control topic says of one partition.
+type onRecord struct {
+	pad    control.PadRecord
+	epochs []control.Epoch
+}
+
+func (r onRecord) Pad(string, string, int32) (control.PadRecord, bool) { return r.pad, r.pad.Goal > 0 }
+func (r onRecord) Epochs(string, string, int32) []control.Epoch        { return r.epochs }
+
+// The start decides where a mirror begins, and what is on record where it goes
+// on; offsets are kept in each case.
+func TestPlanBeginning(t *testing.T) {
 	l := startLink(t, "a")
 	l.src.create(t, "a", 1, nil)
 	l.src.produce(t, l.src.plain(), "a", 10)
-	for name, c := range map[string]struct {
-		start Start
-		pads  int64
-	}{"earliest": {Start{}, 0}, "latest": {Start{Latest: true}, 10}, "an early time": {Start{At: time.Now().Add(-time.Hour)}, 0}, "a late time": {Start{At: time.Now().Add(time.Hour)}, 10}} {
-		l.o.Start = c.start
+	padsOf := func() int64 {
 		r, err := Plan(t.Context(), l.o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p := r.topic(t, "a").Partitions[0]; *p.PadOffsets != c.pads {
-			t.Errorf("%s: %d pads, want %d", name, *p.PadOffsets, c.pads)
+		return *r.topic(t, "a").Partitions[0].PadOffsets
+	}
+	for start, want := range map[From]int64{nil: 0, fixed(0): 0, fixed(7): 7, fixed(10): 10} {
+		if l.o.From = start; padsOf() != want {
+			t.Errorf("from %v: not %d pads", start, want)
 		}
+	}
+	l.o.From = nil
+	l.dst.create(t, "a", 1, nil)
+	l.dst.produce(t, l.dst.plain(), "a", 2)
+	l.o.Records = onRecord{pad: control.PadRecord{Goal: 5, TargetID: feed.TopicID(l.dst.TopicInfo("a").TopicID)}}
+	if got := padsOf(); got != 3 {
+		t.Errorf("with a goal of 5 and two offsets there: %d pads", got)
+	}
+	l.o.Records = onRecord{pad: control.PadRecord{Goal: 5, TargetID: feed.TopicID{1}}} // of a target that is gone
+	if got := padsOf(); got != 0 {
+		t.Errorf("with another target's goal: %d pads", got)
+	}
+	l.o.Records = onRecord{epochs: []control.Epoch{{}}}
+	if r, err := Plan(t.Context(), l.o); err != nil || !slices.Contains(r.topic(t, "a").Reasons, "mirrored up to offset 1 already") {
+		t.Errorf("%v: %q", err, r.topic(t, "a").Reasons)
 	}
 }

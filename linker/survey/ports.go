@@ -5,6 +5,7 @@ import (
 
 	"klink/fetcher/feed"
 	"klink/linker/appender"
+	"klink/linker/control"
 )
 
 // Target acts on target partitions, as the appender does for a mirror, so that
@@ -21,4 +22,15 @@ type Target interface {
 type Reader interface {
 	Bounds(ctx context.Context, p feed.Partition, id feed.TopicID) (feed.Bounds, error)
 	Read(ctx context.Context, p feed.Partition, id feed.TopicID, from int64, maxBytes int32) (*feed.Chunk, error)
+}
+
+// From finds the offset at which a link's start lets a mirror begin.
+type From interface {
+	Offset(ctx context.Context, p feed.Partition, id feed.TopicID, b feed.Bounds) (int64, error)
+}
+
+// Records tell what is on record of mirrors on the target.
+type Records interface {
+	Pad(link, sourceTopic string, partition int32) (control.PadRecord, bool)
+	Epochs(link, sourceTopic string, partition int32) []control.Epoch
 }
