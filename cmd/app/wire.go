@@ -102,14 +102,19 @@ func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps)
 	s.fetch = fetcher.New(fetcher.Options{Client: s.src.Fetch, Short: s.src.Short, Admin: s.src.Admin, Leaders: s.srcMap, Budget: budget,
 		Logger: d.Logger, Meter: d.Meter, Limit: limiter(l.Limits.BytesPerSecond), Link: l.Name})
 	s.append = appender.New(appender.Options{Lanes: s.dst.Lanes, Slow: s.dst.Slow, Admin: s.dst.Admin, Leaders: s.dstMap,
+		Markers: s.dst.Markers, MarkerBulks: s.dst.MarkerBulks,
 		MaxRequestBytes: int32(min(appender.DefaultMaxRequestBytes, int64(memory)/4)), Logger: d.Logger, Meter: d.Meter, Link: l.Name})
+	srcLog := fetcher.NewLogReader(s.src.Admin, s.srcMap, budget)
 	s.link, err = linker.New(linker.Options{
 		Name: l.Name, Source: s.fetch, Target: s.append, Memory: budget,
-		SrcReader: reader{fetcher.NewLogReader(s.src.Admin, s.srcMap, budget)},
+		SrcReader: reader{srcLog},
 		DstReader: reader{fetcher.NewLogReader(s.dst.Admin, s.dstMap, budget)},
 		Clusters:  &clusters{src: look{s.srcMap, s.src.Ping}, dst: look{s.dstMap, s.dst.Ping}},
 		Catalog: linker.NewCatalog(linker.CatalogOptions{Src: s.src.Admin, Dst: s.dst.Admin, Matcher: matcher, Logger: log,
-			Plan: topics.PlanOptions{ReplicationFactor: l.Topics.ReplicationFactor, Overrides: l.Topics.Configs}}),
+			Plan: topics.PlanOptions{ReplicationFactor: l.Topics.ReplicationFactor, Overrides: l.Topics.Configs,
+				CopyRetention: !l.FollowStart}}),
+		Lease: newLease(l, s.dst, d), Policies: linker.NewPolicies(s.dst.Admin), From: startFrom{l.Start, srcLog},
+		Gaps: gapWays[l.GapFill], PadLimit: l.PadLimit, Overrun: overrunWays[l.OnRetentionOverrun], FollowStart: l.FollowStart,
 		OpenStore: storeOpener(s.dst, log), Limits: plan.DefaultLimits(), Worker: workerName(), Version: d.Version,
 		Logger: d.Logger, Meter: d.Meter,
 	})
