@@ -47,10 +47,12 @@ type Options struct {
 	Source Source
 	SrcReader,
 	DstReader Reader
-	Target   Target
-	Clusters Clusters
-	Catalog  Catalog
-	Memory   Memory
+	// Producers asks the source who holds its last stable offsets back.
+	Producers Producers
+	Target    Target
+	Clusters  Clusters
+	Catalog   Catalog
+	Memory    Memory
 	// OpenStore opens the control topic; it is called again until it succeeds.
 	OpenStore func(ctx context.Context) (Store, *Trouble)
 	// Lease is membership in the link's group; the link runs it.
@@ -172,6 +174,7 @@ func (l *Link) Run(ctx context.Context) error {
 	g.Go(func() error { l.look(gctx); return nil })
 	g.Go(func() error { l.record(gctx); return nil })
 	g.Go(func() error { l.trim(gctx); return nil })
+	g.Go(func() error { l.name(gctx); return nil })
 	err = g.Wait()
 	partitions.Wait()
 	l.recordOnce(hard)

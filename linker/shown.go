@@ -1,6 +1,8 @@
 package linker
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +28,8 @@ type shown struct {
 	// stays is why the target's log start does not follow the source's, "" where
 	// it does.
 	stays     string
+	// hold is what of the source waits for the end of a transaction.
+	hold      holdup
 	asOf      time.Time
 	dstMoved  time.Time
 	partition int32
@@ -55,6 +59,7 @@ func (s *shown) sawSource(start, stable, high int64, at time.Time) {
 	if high != feed.Unknown {
 		s.srcHW = high
 	}
+	s.hold.saw(s.srcEnd, s.srcHW, at)
 	s.asOf = at
 }
 
@@ -156,12 +161,13 @@ func (s *shown) report(now time.Time) state.Partition {
 		Partition: s.partition, Mode: s.mode, State: s.pos.State, Reason: string(s.pos.Reason), Detail: s.pos.Detail,
 		SourceStart: known(s.srcStart), SourceEnd: known(s.srcEnd), SourceHighWatermark: known(s.srcHW),
 		TargetStart: known(s.dstStart), TargetEnd: known(s.dstEnd),
-		Flags: []string{}, Worker: s.worker, AsOf: state.Seen{Time: s.asOf},
+		OpenRecords: state.OpenRecords(known(s.srcEnd), known(s.srcHW)),
+		Flags:       []string{}, Worker: s.worker, AsOf: state.Seen{Time: s.asOf},
 	}
 	if s.pos.Reason != "" {
 		p.Hint = s.pos.Reason.About().Hint
 	} else if p.Detail == "" {
-		p.Detail = s.stays
+		p.Detail = s.remarks(now)
 	}
 	if s.sees(now) {
 		if n, ok := s.lag.Records(); ok {
@@ -175,6 +181,16 @@ func (s *shown) report(now time.Time) state.Partition {
 		p.Flags = append(p.Flags, "UNGUARDED")
 	}
 	return p
+}
+
+// remarks are what is to be said of a partition that is not in trouble.
+func (s *shown) remarks(now time.Time) string {
+	var all []string
+	if s.sees(now) {
+		all = append(all, s.hold.detail(now))
+	}
+	all = slices.DeleteFunc(append(all, s.stays), func(r string) bool { return r == "" })
+	return strings.Join(all, "; ")
 }
 
 // blindAfter is how long a source may be silent before its lag is unknown: idle

@@ -52,12 +52,16 @@ func testReport(link string) state.Report {
 	known := func(n int32, s state.State, lag int64, seconds float64) state.Partition {
 		return state.Partition{Partition: n, Mode: "mirror", State: s, LagRecords: &lag, LagSeconds: &seconds, TargetEnd: ptr(int64(100)), AsOf: state.Seen{Time: asOf}}
 	}
+	held := func(p state.Partition) state.Partition {
+		p.Detail = "offsets 120 to 479 wait for the transaction of producer 7 (epoch 0), open at offset 120 since 2026-01-31T11:00:00Z or longer"
+		return p
+	}
 	diverged := state.Partition{Partition: 2, Mode: "mirror", State: state.Halted, Reason: "DIVERGED", Detail: "records differ at offset 7", Hint: "compare both logs", AsOf: state.Seen{Time: asOf}}
 	return state.Report{AsOf: asOf, Links: []state.Link{{
 		Name: link, Mode: "mirror", State: state.Active,
 		Topics: []state.Topic{
 			{SourceTopic: "orders", TargetTopic: "orders", Mode: "mirror", State: state.Halted, Partitions: []state.Partition{
-				known(0, state.Active, 0, 0), known(1, state.Active, 0, 0), diverged, known(3, state.CatchingUp, 1234, 2.5)}},
+				known(0, state.Active, 0, 0), known(1, state.Active, 0, 0), diverged, held(known(3, state.CatchingUp, 1234, 2.5))}},
 			{SourceTopic: "payments.eu", TargetTopic: "x.payments.eu", Mode: "mirror", State: state.Pending, Reason: "TOPIC_MISSING", Hint: "klink waits for it"},
 		},
 	}}}

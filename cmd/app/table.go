@@ -72,7 +72,7 @@ func hints(r state.Report, rows []show.Row) []string {
 		if hint != "" {
 			detail += "\n  " + hint
 		}
-		if line := where + ": " + reason + detail; !slices.Contains(out, line) {
+		if line := where + ": " + strings.TrimPrefix(reason+detail, ": "); !slices.Contains(out, line) {
 			out = append(out, line)
 		}
 	}
@@ -82,7 +82,7 @@ func hints(r state.Report, rows []show.Row) []string {
 		}
 	}
 	for _, row := range rows {
-		if row.Reason != "" {
+		if row.Reason != "" || row.Detail != "" {
 			where := row.Topic
 			if row.Partitions != "" {
 				where += "/" + row.Partitions

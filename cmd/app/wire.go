@@ -107,7 +107,7 @@ func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps)
 	srcLog := fetcher.NewLogReader(s.src.Admin, s.srcMap, budget)
 	s.link, err = linker.New(linker.Options{
 		Name: l.Name, Source: s.fetch, Target: s.append, Memory: budget,
-		SrcReader: reader{srcLog},
+		SrcReader: reader{srcLog}, Producers: srcLog,
 		DstReader: reader{fetcher.NewLogReader(s.dst.Admin, s.dstMap, budget)},
 		Clusters:  &clusters{src: look{s.srcMap, s.src.Ping}, dst: look{s.dstMap, s.dst.Ping}},
 		Catalog: linker.NewCatalog(linker.CatalogOptions{Src: s.src.Admin, Dst: s.dst.Admin, Matcher: matcher, Logger: log,

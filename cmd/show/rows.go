@@ -47,7 +47,9 @@ func topicRows(link string, t state.Topic, fold bool) []Row {
 	var groups [][]state.Partition
 	for _, p := range t.Partitions {
 		i := slices.IndexFunc(groups, func(g []state.Partition) bool {
-			return fold && g[0].State == p.State && g[0].Reason == p.Reason && g[0].Hint == p.Hint && slices.Equal(g[0].Flags, p.Flags)
+			return fold && g[0].State == p.State && g[0].Reason == p.Reason && g[0].Hint == p.Hint && slices.Equal(g[0].Flags, p.Flags) &&
+				// Without a reason the detail is what sets a partition apart.
+				(p.Reason != "" || (g[0].Detail == "") == (p.Detail == ""))
 		})
 		if i < 0 {
 			groups = append(groups, nil)

@@ -81,6 +81,17 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// What is said of a partition without a reason sets it apart from the others.
+func TestRowsOfRemarks(t *testing.T) {
+	a, b, c := partition(0, state.Active, 0, 0), partition(1, state.Active, 0, 0), partition(2, state.Active, 0, 0)
+	b.Detail = "offsets 5 to 6 wait for the transaction of producer 7"
+	r := state.Report{Links: []state.Link{{Topics: []state.Topic{{SourceTopic: "a", Partitions: []state.Partition{a, b, c}}}}}}
+	rows := Rows(r, true)
+	if len(rows) != 2 || rows[0].Partitions != "0,2" || rows[0].Detail != "" || rows[1].Partitions != "1" || rows[1].Detail != b.Detail {
+		t.Errorf("%+v", rows)
+	}
+}
+
 // One unknown lag makes the sum unknown (J2).
 func TestRowsUnknownLag(t *testing.T) {
 	r := state.Report{Links: []state.Link{{Topics: []state.Topic{{Partitions: []state.Partition{

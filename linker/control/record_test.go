@@ -91,7 +91,7 @@ func wantState() StateRecord {
 	return StateRecord{Link: "east-west", AsOf: asOf, Topic: state.Topic{SourceTopic: "orders", TargetTopic: "dr.orders",
 		Mode: "mirror", State: state.Halted, Reason: "FOREIGN_WRITE", Hint: state.ForeignWrite.About().Hint, Partitions: []state.Partition{
 			{Partition: 0, Mode: "mirror", State: state.Active, SourceStart: ptr[int64](0), SourceEnd: ptr[int64](100),
-				SourceHighWatermark: ptr[int64](100), TargetStart: ptr[int64](0), TargetEnd: ptr[int64](100),
+				SourceHighWatermark: ptr[int64](100), OpenRecords: ptr[int64](0), TargetStart: ptr[int64](0), TargetEnd: ptr[int64](100),
 				LagRecords: ptr[int64](0), LagSeconds: ptr(0.0), Filled: 4, Flags: []string{}, Worker: "w1",
 				AsOf: state.Seen{Time: time.Date(2026, 1, 2, 3, 4, 6, 5e8, time.UTC)}},
 			{Partition: 1, State: state.Halted, Reason: "FOREIGN_WRITE", Detail: "base offset 51 instead of 50",

@@ -81,7 +81,7 @@ func encodePartition(p state.Partition) partitionValue {
 func (v partitionValue) partition(asOf time.Time) state.Partition {
 	p := state.Partition{Partition: v.Partition, Mode: v.Mode, State: state.State(v.State), Reason: v.Reason,
 		Detail: v.Detail, SourceStart: v.SourceStart, SourceEnd: v.SourceEnd, SourceHighWatermark: v.SourceHW,
-		TargetStart: v.TargetStart, TargetEnd: v.TargetEnd, LagRecords: v.LagRecords, LagSeconds: v.LagSeconds,
+		OpenRecords: state.OpenRecords(v.SourceEnd, v.SourceHW), TargetStart: v.TargetStart, TargetEnd: v.TargetEnd, LagRecords: v.LagRecords, LagSeconds: v.LagSeconds,
 		Filled: v.Filled, Padded: v.Padded, Flags: v.Flags, Worker: v.Worker, AsOf: state.Seen{Time: asOf}}
 	if p.Flags == nil {
 		p.Flags = []string{}

@@ -48,7 +48,10 @@ type Partition struct {
 	// SourceEnd is the last stable offset.
 	SourceEnd           *int64 `json:"source_end"`
 	SourceHighWatermark *int64 `json:"source_high_watermark"`
-	TargetStart         *int64 `json:"target_start"`
+	// OpenRecords is how many offsets of the source lie beyond SourceEnd and below
+	// the high watermark: they wait for the end of a transaction and are no lag.
+	OpenRecords *int64 `json:"open_records"`
+	TargetStart *int64 `json:"target_start"`
 	// TargetEnd is the true log end of the target partition.
 	TargetEnd *int64 `json:"target_end"`
 
@@ -62,6 +65,17 @@ type Partition struct {
 	Flags  []string `json:"flags"`
 	Worker string   `json:"worker"`
 	AsOf   Seen     `json:"as_of"`
+}
+
+// OpenRecords returns a Partition's from the last stable offset and the high
+// watermark; nil where either is. Ends that were seen at different times may cross:
+// then nothing is open.
+func OpenRecords(stable, high *int64) *int64 {
+	if stable == nil || high == nil {
+		return nil
+	}
+	n := max(0, *high-*stable)
+	return &n
 }
 
 // Seen is a time at which something was seen; never, the zero value, is null in
