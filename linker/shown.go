@@ -27,7 +27,7 @@ type shown struct {
 	unguarded bool
 	// stays is why the target's log start does not follow the source's, "" where
 	// it does.
-	stays     string
+	stays string
 	// hold is what of the source waits for the end of a transaction.
 	hold      holdup
 	asOf      time.Time
