@@ -158,7 +158,7 @@ func (p *partition) recode(step plan.Step, raw []byte) ([]batch.Recoded, *stop) 
 func recodeError(step plan.Step, err error) *stop {
 	var big *batch.RecordTooLargeError
 	if errors.As(err, &big) {
-		return halt(state.TooLarge, "the record at offset %d needs a batch of %d bytes, the target topic allows %d", big.Offset, big.Bytes, big.MaxBytes)
+		return haltOffsets(state.TooLarge, err, "the record at offset %d needs a batch of %d bytes, the target topic allows %d", big.Offset, big.Bytes, big.MaxBytes)
 	}
 	return halt(state.Corrupt, "recode the batch at offsets %d to %d: %v", step.Base, step.End-1, err)
 }

@@ -6,8 +6,9 @@
 //
 // What it promises: a record at source offset N is at target offset N (G1), no
 // record is lost or doubled through crashes and lost answers (G3), what would
-// break that halts the one partition with a reason (G4), and the position of a
-// mirror is the log end of the target partition and nothing else (G5).
+// break that halts the one partition with a reason (G4), or leaves out its topic
+// where offsets cannot be kept and the link wants that (unmirrorable.go), and the
+// position of a mirror is the log end of the target partition and nothing else (G5).
 //
 // Invariants:
 //

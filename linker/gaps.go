@@ -93,7 +93,7 @@ func (p *partition) onFill(r fill.Result) *stop {
 	case r.Reason == "":
 		return reprobe("fill from offset %d: %v", r.End, r.Err)
 	case r.Reason == state.NoPermission || !r.Reason.Remote():
-		return halt(r.Reason, "fill from offset %d: %v", r.End, r.Err)
+		return haltOffsets(r.Reason, r.Err, "fill from offset %d: %v", r.End, r.Err)
 	}
 	return targetLost(r.Reason, "fill from offset %d: %v", r.End, r.Err)
 }

@@ -69,6 +69,9 @@ type Options struct {
 	From     From
 	PadLimit int64
 	Overrun  plan.OverrunWay
+	// Unmirrorable is what becomes of a topic with a partition whose offsets cannot
+	// be kept.
+	Unmirrorable Unmirrorable
 	// FollowStart has the target's log starts follow the source's. Else the
 	// catalog has to copy the retention settings.
 	FollowStart bool

@@ -151,7 +151,7 @@ func (p *partition) onPad(err error) *stop {
 	case !errors.As(err, &f) || f.Reason == "":
 		return reprobe("pad: %v", err)
 	case f.Reason == state.NoPermission || !f.Reason.Remote():
-		return halt(f.Reason, "pad: %v", err)
+		return haltOffsets(f.Reason, err, "pad: %v", err)
 	}
 	return targetLost(f.Reason, "pad: %v", err)
 }
@@ -288,7 +288,7 @@ func (f *padPorts) Put(ctx context.Context, r pad.Record) error {
 		TargetID: feed.TopicID(p.dst.ID), From: r.From, Goal: r.Goal, Reason: r.Reason, Stage: string(r.Stage),
 		RestorePolicy: r.RestorePolicy, TrimmedAt: r.TrimmedAt, Done: r.Done})
 	if err != nil {
-		return &pad.Fault{Op: "record the pad goal", Reason: controlTrouble(err).Reason, Err: err}
+		return &pad.Fault{Op: "record the pad goal", Reason: controlTrouble(err).Reason, Err: fmt.Errorf("%w: %w", errOnRecord, err)}
 	}
 	return nil
 }

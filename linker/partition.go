@@ -1,6 +1,7 @@
 package linker
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync/atomic"
@@ -70,6 +71,11 @@ type partition struct {
 	book  book
 	// gapWay is how gaps are kept (gap_fill).
 	gapWay plan.GapWay
+	// unmirrorable is what happens where offsets cannot be kept; leaveOut then ends
+	// the mirroring of the topic. unkeptSince is when that was first seen here.
+	unmirrorable Unmirrorable
+	leaveOut     func(partition int32, s *stop)
+	unkeptSince  time.Time
 	// compacted: a cleaner may have run on the source's log, now or ever.
 	compacted atomic.Bool
 }
@@ -86,8 +92,17 @@ func (p *partition) run(ctx, hard context.Context) {
 		}
 		if p.next != before {
 			wait.Reset()
+			p.unkeptSince = time.Time{}
 		}
-		p.settle(s)
+		switch leave, soon := p.leaves(s, time.Now()); {
+		case leave:
+			p.leaveOut(p.src.Partition, s)
+			return
+		case soon:
+			p.shown.move(s.event, s.reason, s.detail)
+		default:
+			p.settle(s)
+		}
 		pause := wait.NextBackOff()
 		if s.event == state.Stopped {
 			if !s.reason.Remote() {
@@ -220,9 +235,10 @@ func (p *partition) settle(s *stop) {
 		p.log.Debug("look at the target again", "cause", s.detail)
 		return
 	}
-	if p.shown.move(s.event, s.reason, s.detail) {
+	own := p.hint(s)
+	if p.shown.moveHinted(s.event, s.reason, s.detail, own) {
 		p.count.stopped(p.src, s.reason)
-		a := s.reason.About()
+		hint := cmp.Or(own, s.reason.About().Hint)
 		level := slog.LevelWarn
 		if s.event == state.Stopped {
 			level = slog.LevelError
@@ -231,7 +247,7 @@ func (p *partition) settle(s *stop) {
 		// What ends by itself often befalls all partitions at once; what does not
 		// is always told for each.
 		if !s.reason.Remote() || p.crowd.admits(level, msg, string(s.reason), time.Now()) {
-			p.log.Log(context.Background(), level, msg, "reason", s.reason, "detail", s.detail, "hint", a.Hint)
+			p.log.Log(context.Background(), level, msg, "reason", s.reason, "detail", s.detail, "hint", hint)
 		}
 	}
 }

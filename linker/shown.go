@@ -1,6 +1,7 @@
 package linker
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ const behindFor = 10 * time.Second
 type shown struct {
 	mu        sync.Mutex // guards all below
 	pos       state.Position
+	hint      string // instead of the reason's own, "" for that
 	srcStart  int64
 	srcEnd    int64
 	srcHW     int64
@@ -102,6 +104,18 @@ func (s *shown) position() state.Position {
 	return s.pos
 }
 
+// moveHinted is move with something else to do about it than the reason says; ""
+// is nothing else.
+func (s *shown) moveHinted(e state.Event, r state.Reason, detail, hint string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changed := s.moveLocked(e, r, detail)
+	if s.pos.Reason == r {
+		s.hint = hint
+	}
+	return changed
+}
+
 // move applies an event; it reports whether anything a person sees changed.
 func (s *shown) move(e state.Event, r state.Reason, detail string) bool {
 	s.mu.Lock()
@@ -115,7 +129,7 @@ func (s *shown) moveLocked(e state.Event, r state.Reason, detail string) bool {
 	if err != nil {
 		return false // S1: not a move from here, e.g. a remote trouble met while a halt is tried again
 	}
-	s.pos = next
+	s.pos, s.hint = next, ""
 	return next.State != was.State || next.Reason != was.Reason
 }
 
@@ -165,7 +179,7 @@ func (s *shown) report(now time.Time) state.Partition {
 		Flags:       []string{}, Worker: s.worker, AsOf: state.Seen{Time: s.asOf},
 	}
 	if s.pos.Reason != "" {
-		p.Hint = s.pos.Reason.About().Hint
+		p.Hint = cmp.Or(s.hint, s.pos.Reason.About().Hint)
 	} else if p.Detail == "" {
 		p.Detail = s.remarks(now)
 	}

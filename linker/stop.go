@@ -21,6 +21,8 @@ type stop struct {
 	event  state.Event
 	reason state.Reason
 	detail string
+	// offsets: the partition's offsets cannot be kept for it (haltOffsets).
+	offsets bool
 }
 
 // Error makes a stop usable where an error is.
@@ -101,7 +103,9 @@ func onAppend(r appender.Result, expect, count int64) *stop {
 	case appender.Fenced:
 		return halt(state.Fenced, "the target refused offset %d: %v", expect, r.Err)
 	case appender.Refused:
-		return onRefusal(r, expect)
+		s := onRefusal(r, expect)
+		s.offsets = s.reason == state.TooLarge && count == 1 // several can be split once the limit is known
+		return s
 	case appender.Duplicate:
 		return reprobe("the target answered offset %d for the batch of offset %d: it had been written before", r.Base, expect)
 	case appender.NotSent:

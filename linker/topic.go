@@ -26,14 +26,21 @@ type topic struct {
 	generation int32
 	// trouble is why the topic as a whole cannot be mirrored; a final one is
 	// not tried again.
-	trouble    *Trouble
+	trouble *Trouble
+	// out is why the topic is left out until the next start; it is the trouble then.
+	out        *Trouble
 	partitions []*partition
+	// ends ends the loop of each partition.
+	ends []context.CancelFunc
 }
 
 // settle shows trouble with the topic as a whole, once.
 func (t *topic) settle(trouble *Trouble) {
 	t.mu.Lock()
 	was := t.trouble
+	if t.out != nil {
+		trouble = t.out
+	}
 	t.trouble = trouble
 	t.mu.Unlock()
 	switch {
@@ -54,6 +61,9 @@ func (t *Trouble) hint() string {
 // claim checks what was found against the record, and claims the target's name
 // for a topic that is new. there says that the target topic exists.
 func (t *topic) claim(ctx context.Context, f Found, there bool) *Trouble {
+	if out := t.leftOut(); out != nil {
+		return out
+	}
 	store, running := t.link.store, t.running()
 	rec, known := store.Topic(t.link.o.Name, f.Topic)
 	switch {
@@ -156,6 +166,9 @@ func ownerTrouble(err error) *Trouble {
 func (t *topic) start(ctx, hard context.Context, guard time.Duration, wg *sync.WaitGroup) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.out != nil {
+		return
+	}
 	if t.found.Compacted {
 		for _, p := range t.partitions {
 			p.compacted.Store(true)
@@ -163,11 +176,14 @@ func (t *topic) start(ctx, hard context.Context, guard time.Duration, wg *sync.W
 	}
 	for n := int32(len(t.partitions)); n < t.found.Partitions; n++ {
 		p := t.newPartition(n, guard)
-		t.partitions = append(t.partitions, p)
+		ctx, end := context.WithCancel(ctx)
+		t.partitions, t.ends = append(t.partitions, p), append(t.ends, end)
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
+			defer end()
 			p.run(ctx, hard)
+			t.ended(p)
 		}()
 	}
 }
@@ -189,7 +205,7 @@ func (t *topic) newPartition(n int32, guard time.Duration) *partition {
 		link: o.Name, src: feed.Partition{Topic: t.found.Topic, Partition: n}, srcID: t.found.ID,
 		dst:      appender.Target{Topic: t.found.Target, ID: t.prepared.ID, Partition: n},
 		identity: batch.Identity{ProducerID: appender.ProducerID(src.SourceClusterID, t.found.ID, n, t.generation)},
-		limits:   o.Limits, gapWay: o.Gaps,
+		limits:   o.Limits, gapWay: o.Gaps, unmirrorable: o.Unmirrorable, leaveOut: t.leaveOut,
 		source: o.Source, srcReader: o.SrcReader, dstReader: o.DstReader, target: o.Target,
 		lineage: t.link.store, records: t.link.store, lease: o.Lease, worker: o.Worker, memory: o.Memory, turn: t.link, compares: t.link.compares, log: t.log.With("partition", n), crowd: t.link.crowd, count: t.link.count, guard: guard,
 		confirmed: feed.Unknown, moved: make(chan sight), shown: newShown(n, o.Worker),
@@ -232,7 +248,7 @@ func (t *topic) report(now time.Time) state.Topic {
 // troubleState is the state of a topic that cannot be mirrored as a whole.
 func (t *topic) troubleState() state.State {
 	switch {
-	case !t.trouble.Reason.Remote():
+	case t.out != nil || !t.trouble.Reason.Remote():
 		return state.Halted
 	case t.trouble.OnSource && t.trouble.Reason == state.TopicMissing:
 		return state.Pending

@@ -26,6 +26,12 @@ var overrunWays = map[config.OnRetentionOverrun]plan.OverrunWay{
 	config.OverrunHalt: plan.HaltOverrun, config.OverrunPad: plan.PadOverrun,
 }
 
+// unmirrorableWays are the ways of on_unmirrorable.
+var unmirrorableWays = map[config.OnUnmirrorable]linker.Unmirrorable{
+	config.UnmirrorableHalt: linker.UnmirrorableHalt, config.UnmirrorableCheckpoint: linker.UnmirrorableCheckpoint,
+	config.UnmirrorableSkip: linker.UnmirrorableSkip,
+}
+
 // newLease returns the membership of a link in its group on the target.
 func newLease(l config.Link, dst *kafka.Target, d Deps) linker.Lease {
 	return linker.Membership(workers.New(workers.Options{NewClient: dst.Group, Group: l.Name + "-klink",

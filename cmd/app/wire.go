@@ -114,7 +114,7 @@ func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps)
 			Plan: topics.PlanOptions{ReplicationFactor: l.Topics.ReplicationFactor, Overrides: l.Topics.Configs,
 				CopyRetention: !l.FollowStart}}),
 		Lease: newLease(l, s.dst, d), Policies: linker.NewPolicies(s.dst.Admin), From: startFrom{l.Start, srcLog},
-		Gaps: gapWays[l.GapFill], PadLimit: l.PadLimit, Overrun: overrunWays[l.OnRetentionOverrun], FollowStart: l.FollowStart,
+		Gaps: gapWays[l.GapFill], Unmirrorable: unmirrorableWays[l.OnUnmirrorable], PadLimit: l.PadLimit, Overrun: overrunWays[l.OnRetentionOverrun], FollowStart: l.FollowStart,
 		OpenStore: storeOpener(s.dst, log), Limits: plan.DefaultLimits(), Worker: workerName(), Version: d.Version,
 		Logger: d.Logger, Meter: d.Meter,
 	})

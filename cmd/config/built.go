@@ -15,7 +15,6 @@ var unbuilt = []struct{ key, feature string }{
 	{"groups.exclude", "carrying over the offsets of consumer groups"},
 	{"groups.tail", "carrying over the offsets of consumer groups"},
 	{"groups.interval", "carrying over the offsets of consumer groups"},
-	{"on_unmirrorable", "another way than halting a partition that cannot keep its offsets"},
 	{"acls.sync", "carrying over ACLs"},
 	{"audit.enabled", "comparing while mirroring"},
 	{"audit.bytes_per_second", "comparing while mirroring"},
