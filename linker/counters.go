@@ -49,6 +49,8 @@ func newCounters(m metric.Meter, link string, report func() state.Link) (*counte
 	errs[6] = err
 	lagSeconds, err := m.Float64ObservableGauge("klink.lag", metric.WithUnit("s"), metric.WithDescription("Age of the oldest record known and not mirrored"))
 	errs[7] = err
+	open, err := m.Int64ObservableGauge("klink.open.records", metric.WithDescription("Offsets of the source that wait for a transaction to end"))
+	errs[11] = err
 	states, err := m.Int64ObservableGauge("klink.partition.state", metric.WithDescription("1 for the state and reason a partition is in"))
 	errs[8] = err
 	for _, err := range errs {
@@ -57,9 +59,9 @@ func newCounters(m metric.Meter, link string, report func() state.Link) (*counte
 		}
 	}
 	_, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		observe(o, report(), gauges{lagRecords, lagSeconds, states})
+		observe(o, report(), gauges{lagRecords, lagSeconds, open, states})
 		return nil
-	}, lagRecords, lagSeconds, states)
+	}, lagRecords, lagSeconds, open, states)
 	if err != nil {
 		return nil, fmt.Errorf("register gauges of link %s: %w", link, err)
 	}
@@ -69,6 +71,7 @@ func newCounters(m metric.Meter, link string, report func() state.Link) (*counte
 type gauges struct {
 	lagRecords metric.Int64ObservableGauge
 	lagSeconds metric.Float64ObservableGauge
+	open       metric.Int64ObservableGauge
 	states     metric.Int64ObservableGauge
 }
 
@@ -83,6 +86,9 @@ func observe(o metric.Observer, l state.Link, g gauges) {
 			}
 			if p.LagSeconds != nil {
 				o.ObserveFloat64(g.lagSeconds, *p.LagSeconds, at)
+			}
+			if p.OpenRecords != nil {
+				o.ObserveInt64(g.open, *p.OpenRecords, at)
 			}
 			o.ObserveInt64(g.states, 1, metric.WithAttributes(append(base,
 				attribute.String("state", string(p.State)), attribute.String("reason", p.Reason))...))
