@@ -69,6 +69,13 @@ var kinds = []kind{
 	{onTarget, "control", kmsg.Fetch},
 	{onTarget, "control", kmsg.InitProducerID},
 	{onTarget, "control", kmsg.Produce},
+	{onTarget, "group", kmsg.ApiVersions},
+	{onTarget, "group", kmsg.Metadata},
+	{onTarget, "group", kmsg.FindCoordinator},
+	{onTarget, "group", kmsg.JoinGroup},
+	{onTarget, "group", kmsg.SyncGroup},
+	{onTarget, "group", kmsg.OffsetFetch},
+	{onTarget, "group", kmsg.Heartbeat},
 }
 
 // creation of the control topic comes once on a cluster: whoever asks for it is
@@ -78,6 +85,14 @@ var (
 	creation      = kind{onTarget, "control", kmsg.CreateTopics}
 	creationSteps = []step{{"before", proxy.CutBefore}, {"answer", proxy.DropAnswer}, {"sent", proxy.CutSent}, {"after", proxy.CutAfter}}
 )
+
+// farewell comes once, as klink ends; if it is lost the group waits for the
+// session to end.
+var farewell = kind{onTarget, "group", kmsg.LeaveGroup}
+
+// growth comes only where a topic was given a partition to have requests sent
+// again (awaitMade).
+var growth = kind{onTarget, "target-admin", kmsg.CreatePartitions}
 
 // step is where a request is hit.
 type step struct {
@@ -203,7 +218,7 @@ func (b *board) unlisted() (out []kind) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for k := range b.seen {
-		if !slices.Contains(kinds, k) && k != creation {
+		if !slices.Contains(kinds, k) && k != creation && k != farewell && k != growth {
 			out = append(out, k)
 		}
 	}
