@@ -32,6 +32,16 @@ var (
 	CutRounds = Size{Short: 1, Long: 20}
 	// TwinRecords are mirrored by two klinks at once.
 	TwinRecords = Size{Short: 20_000, Long: 2_000_000}
+	// SmallTransactions of one record or a few, per partition.
+	SmallTransactions = Size{Short: 2_000, Long: 72_000}
+	// LongTransaction is the records of one transaction.
+	LongTransaction = Size{Short: 5_000, Long: 500_000}
+	// WideBatch is the records of one batch.
+	WideBatch = Size{Short: 100_000, Long: 100_000}
+	// FillLanes are ways to cut the connections of a fill.
+	FillLanes = Size{Short: 48, Long: 54}
+	// FarStart is the offset at which a source partition begins.
+	FarStart = Size{Short: 10_000_000, Long: 1_000_000_000}
 	// ManyPartitions of one topic, mirrored with the default memory.
 	ManyPartitions = Size{Short: 200, Long: 2_000}
 )

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -18,16 +19,21 @@ import (
 // topics, as they lie there on clusters that were upgraded over the years: alone
 // and compressed by gzip, snappy and LZ4, with null keys and values; in magic 0
 // with the wrong checksums that its producers put into LZ4 frames (KAFKA-3160), in
-// magic 1 with holes and with the broker's time. The brokers are stopped for that
-// and started again, and build the indexes. Then records of today's format are
-// written behind them, so that one answer holds all three.
+// magic 1 with the broker's time. The brokers are stopped for that and started
+// again, and build the indexes. Then records of today's format are written behind
+// them, so that one answer holds all three.
+//
+// Where the place's configs say that the topic is compacted all messages have
+// keys, and some were taken out of their wrappers, as by the cleaners of that time;
+// today's has no work there.
 //
 // Java and librdkafka read all of it alike. franz-go 1.22 refuses the LZ4 frames
 // of magic 0, and gives messages inside a wrapper with the broker's time their own
 // times.
 func OldFormats(ctx context.Context, k *lab.Kafka, places ...Place) error {
 	for _, p := range places {
-		if err := p.create(ctx, k, nil); err != nil {
+		// With this ratio the cleaner never finds a log dirty enough.
+		if err := p.create(ctx, k, map[string]string{"min.cleanable.dirty.ratio": "1"}); err != nil {
 			return err
 		}
 	}
@@ -38,7 +44,7 @@ func OldFormats(ctx context.Context, k *lab.Kafka, places ...Place) error {
 	}
 	for _, p := range places {
 		for _, partition := range p.partitions() {
-			segments, err := oldSegments(rand.New(rand.NewPCG(p.Seed, uint64(partition.Number))))
+			segments, err := oldSegments(rand.New(rand.NewPCG(p.Seed, uint64(partition.Number))), p.compacted())
 			if err == nil {
 				err = plant(k, partition, segments)
 			}
@@ -57,6 +63,8 @@ func OldFormats(ctx context.Context, k *lab.Kafka, places ...Place) error {
 	}
 	return nil
 }
+
+func (p Place) compacted() bool { return strings.Contains(p.Configs["cleanup.policy"], "compact") }
 
 func (p Place) growNew(ctx context.Context, c lab.Cluster) error {
 	client, err := writer(c)
@@ -87,12 +95,12 @@ type segment struct {
 }
 
 // oldSegments are one file of each magic.
-func oldSegments(rng *rand.Rand) ([]segment, error) {
-	w := &oldWriter{rng: rng}
+func oldSegments(rng *rand.Rand, compacted bool) ([]segment, error) {
+	w := &oldWriter{rng: rng, compacted: compacted}
 	codecs := []byte{gzipBits, snappyBits, lz4Bits}
 	w.plain(0, 7)
 	for _, codec := range codecs {
-		w.wrapped(0, codec, 12, nil)
+		w.wrapped(0, codec, 12)
 		w.plain(0, 1)
 	}
 	oldest := segment{content: w.content}
@@ -100,25 +108,27 @@ func oldSegments(rng *rand.Rand) ([]segment, error) {
 	w.content = nil
 	w.plain(1, 7)
 	for _, codec := range codecs {
-		w.wrapped(1, codec, 40, nil)
-		w.wrapped(1, codec, 12, holes)
-		w.wrapped(1, codec|appendTimeBit, 5, nil)
+		w.wrapped(1, codec, 40)
+		w.wrapped(1, codec, 12)
+		w.wrapped(1, codec|appendTimeBit, 12)
 		w.plain(1, 1)
 	}
 	younger.content = w.content
 	return []segment{oldest, younger}, w.err
 }
 
-// holes leaves out what a cleaner may have taken of twelve messages: the first
-// one as well, but never the last, which gives the wrapper its offset.
-func holes(i int) bool { return i == 0 || i == 4 || i == 5 || i == 9 }
+// taken says which of a wrapper's first messages a cleaner has taken: the very
+// first one as well, but none late enough to be the last, which gives the wrapper
+// its offset.
+func taken(i int) bool { return i == 0 || i == 4 || i == 5 || i == 9 }
 
 // oldWriter builds the content of a segment.
 type oldWriter struct {
-	rng     *rand.Rand
-	next    int64
-	content []byte
-	err     error
+	rng       *rand.Rand
+	compacted bool
+	next      int64
+	content   []byte
+	err       error
 }
 
 func (w *oldWriter) message() message {
@@ -134,6 +144,9 @@ func (w *oldWriter) message() message {
 		return fmt.Appendf(nil, "%0*d", 1+w.rng.IntN(90), w.rng.Uint32())
 	}
 	m.key, m.value = field(), field()
+	if w.compacted {
+		m.key = fmt.Appendf(nil, "key-%d", w.rng.IntN(30))
+	}
 	return m
 }
 
@@ -143,11 +156,11 @@ func (w *oldWriter) plain(magic byte, count int) {
 	}
 }
 
-func (w *oldWriter) wrapped(magic, attributes byte, count int, hole func(i int) bool) {
+func (w *oldWriter) wrapped(magic, attributes byte, count int) {
 	base := w.next
 	var inner []message
 	for i := range count {
-		if m := w.message(); hole == nil || !hole(i) {
+		if m := w.message(); !w.compacted || !taken(i) {
 			inner = append(inner, m)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"klink/cmd/lab"
-	"klink/cmd/lab/install"
 	"klink/cmd/lab/labtest"
 	"klink/cmd/lab/readers"
 	"klink/cmd/lab/shapes"
@@ -22,38 +21,30 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// TestS1EveryShapeIsThere writes all shapes to one broker of each version, which
-// fails unless they are there, and lets clients read them: each must see the
-// same of every log.
+// TestS1EveryShapeIsThere writes all shapes to one broker, which fails unless
+// they are there, and lets clients read them: each must see the same of every
+// log. The tests of the mirror do it with the oldest version as well.
 func TestS1EveryShapeIsThere(t *testing.T) {
-	for version, clients := range map[string][]lab.Client{
-		install.Newest: lab.AllClients,
-		install.Oldest: {lab.FranzGo, lab.Librdkafka},
-	} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			k := labtest.StartKafka(t, lab.KafkaOptions{Version: version, Props: shapes.BrokerProps()})
-			ctx := within(t)
-			two := func(topic string) shapes.Place { return shapes.Place{Topic: topic, Partitions: 2, Seed: 7} }
-			if err := shapes.OldFormats(ctx, k, two("old")); err != nil {
-				t.Fatal(err)
-			}
-			topics, open := writeAll(t, ctx, k, two)
-			for _, isolation := range []lab.Isolation{lab.ReadCommitted, lab.ReadUncommitted} {
-				requireAgreed(t, k, isolation, clients, topics...)
-			}
-			requireAgreed(t, k, lab.ReadCommitted, []lab.Client{lab.Java, lab.Librdkafka}, "old")
-			if version == install.Newest {
-				requireNoOtherRange(t, k, "trimmed")
-			}
-			if err := open.End(ctx, kgo.TryCommit); err != nil {
-				t.Fatal(err)
-			}
-			census, err := shapes.Take(ctx, k, lab.Partition{Topic: "open"})
-			if err != nil || census.Open != 0 || census.Commits != 1 {
-				t.Errorf("after its end: %+v, %v", census, err)
-			}
-		})
+	k := labtest.StartKafka(t, lab.KafkaOptions{Props: shapes.BrokerProps()})
+	ctx := within(t)
+	two := func(topic string) shapes.Place { return shapes.Place{Topic: topic, Partitions: 2, Seed: 7} }
+	compacted := two("old-compacted")
+	compacted.Configs = map[string]string{"cleanup.policy": "compact"}
+	if err := shapes.OldFormats(ctx, k, two("old"), compacted); err != nil {
+		t.Fatal(err)
+	}
+	topics, open := writeAll(t, ctx, k, two)
+	for _, isolation := range []lab.Isolation{lab.ReadCommitted, lab.ReadUncommitted} {
+		requireAgreed(t, k, isolation, lab.AllClients, topics...)
+	}
+	requireAgreed(t, k, lab.ReadCommitted, []lab.Client{lab.Java, lab.Librdkafka}, "old", "old-compacted")
+	requireNoOtherRange(t, k, "trimmed")
+	if err := open.End(ctx, kgo.TryCommit); err != nil {
+		t.Fatal(err)
+	}
+	census, err := shapes.Take(ctx, k, lab.Partition{Topic: "open"})
+	if err != nil || census.Open != 0 || census.Commits == 0 {
+		t.Errorf("after its end: %+v, %v", census, err)
 	}
 }
 
