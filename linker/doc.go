@@ -13,7 +13,9 @@
 // Invariants:
 //
 //	K1  One goroutine owns a partition's position and is the only one that
-//	    appends to it; at most one append of a partition is in flight.
+//	    writes to its end. Two appends of it are in flight at most, the second
+//	    resting on the first by its sequence; one where the broker may not
+//	    remember the producer, and none beside markers and pads.
 //	K2  A position is forgotten after every outcome other than "appended where
 //	    expected"; the next one comes from the target's true log end, and what
 //	    lies between the last confirmed end and the new one is compared with
@@ -29,4 +31,8 @@
 //	K7  The target's log start moves up to where the source's was seen, and no
 //	    further: under the lease, while the partition mirrors with its source in
 //	    sight, and never beyond what the target holds (trims.go).
+//	K8  Markers and pads are written only under the lease of the link's group
+//	    (gaps.go, padding.go), after a fresh look at the log end or directly
+//	    after an answer that tells it. A new assignment begins in doubt, and so
+//	    does a start after one that did not end in an orderly way.
 package linker
