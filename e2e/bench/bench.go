@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -78,7 +79,7 @@ func (b *bench) workload(ctx context.Context, w workload) error {
 	}
 	b.pair.setRTT(w.rtt)
 	systems := systemsFor(w, b.opts.systems)
-	if !b.warmed && w.kind == throughput {
+	if b.wantsWarmUp(w) {
 		// Brokers are slow until they are compiled too: the first copy counts for nobody.
 		progress("%s: warming up the brokers", w.name)
 		if r := b.measure(ctx, w, held, loopSystem, 0); r.Error != "" {
@@ -100,15 +101,35 @@ func (b *bench) workload(ctx context.Context, w workload) error {
 	return nil
 }
 
-// systemsFor leaves out what cannot do a workload: the loop makes no topics.
-func systemsFor(w workload, systems []string) []string {
-	var can []string
-	for _, s := range systems {
-		if w.kind != startup || s != loopSystem {
-			can = append(can, s)
-		}
+// wantsWarmUp tells whether the brokers have not done yet what a workload asks of
+// them: ordinary copies are all alike, each of the others is a thing of its own.
+func (b *bench) wantsWarmUp(w workload) bool {
+	switch w.kind {
+	case keeping:
+		return true
+	case throughput, recoding:
+		return !b.warmed
+	default:
+		return false
 	}
-	return can
+}
+
+// systemsFor leaves out what cannot do a workload: the loop makes no topics and
+// recodes nothing, MirrorMaker 2 keeps no offsets. Recoding is compared with
+// nothing.
+func systemsFor(w workload, systems []string) []string {
+	return slices.DeleteFunc(slices.Clone(systems), func(s string) bool {
+		switch w.kind {
+		case startup:
+			return s == loopSystem
+		case keeping:
+			return isMM2(s)
+		case recoding:
+			return s != klinkSystem
+		default:
+			return false
+		}
+	})
 }
 
 // ensurePair keeps the clusters as long as they fit.
@@ -139,15 +160,30 @@ func (b *bench) prepare(ctx context.Context, w workload) (loaded, error) {
 	if w.kind == latency {
 		return loaded{}, nil // each run has a topic of its own
 	}
-	if err := lab.CreateTopics(ctx, b.pair.src, w.spec()); err != nil {
-		return loaded{}, err
-	}
 	begun := time.Now()
-	held, err := load(ctx, b.pair.src, w, b.opts.long)
+	held, err := write(ctx, b.pair.src, w, b.opts.long)
 	if err == nil {
-		progress("%s: loaded %d records, %.0f MB in the log, in %.1f s (%s)", w.name, held.records, float64(held.wireBytes)/1e6, time.Since(begun).Seconds(), w.about())
+		progress("%s: loaded %d records at %d offsets, %.0f MB in the log, in %.1f s (%s)", w.name, held.records, held.offsets, float64(held.wireBytes)/1e6, time.Since(begun).Seconds(), w.about())
 	}
 	return held, err
+}
+
+// write makes the workload's topic and fills it.
+func write(ctx context.Context, c lab.Cluster, w workload, long bool) (loaded, error) {
+	if w.log == farLog {
+		return writeFar(ctx, c, w, long) // makes the topic itself
+	}
+	if err := lab.CreateTopics(ctx, c, w.sourceSpec()); err != nil {
+		return loaded{}, err
+	}
+	switch w.log {
+	case holeLog:
+		return writeHole(ctx, c, w, long)
+	case streamsLog:
+		return writeStreams(ctx, c, w, long)
+	default:
+		return load(ctx, c, w, long)
+	}
 }
 
 // measure makes one run; round 0 is for warming up.
@@ -168,6 +204,8 @@ func (b *bench) measure(ctx context.Context, w workload, held loaded, system str
 			r.Values, err = b.latency(ctx, j)
 		case startup:
 			r.Values, err = b.startup(ctx, j)
+		case recoding:
+			r.Values, err = b.recoding(ctx, j, held, round)
 		default:
 			r.Values, err = b.throughput(ctx, j, held, round)
 		}

@@ -23,6 +23,12 @@
 //     an ordinary consumer; what a mirror adds is the difference between the
 //     percentiles of a consumer on the target and of one on the source, at the
 //     same time.
+//   - Logs that are not all records at successive offsets (fill, pad, streams1,
+//     streams8) are measured in offsets. The loop beside klink does the same there
+//     by the barest requests: one at a time per partition, with as many markers
+//     or pads as klink's.
+//   - Recoding is measured by the processor time of package batch by itself, in
+//     this process, and by that of klink while it mirrors such a log.
 //   - Other load of the machine during a run is shown, since it spoils figures.
 //
 // # What it promises

@@ -42,6 +42,23 @@ func pledges() []pledge {
 			pledge{w, "brokers' CPU per GB", brokersCPU, mm2System, 2. / 3, false},
 			pledge{w, "MB/s", mbPerSecond, loopSystem, 0.9, true})
 	}
+	return append(all, keepingPledges()...)
+}
+
+// keepingPledges are about logs that are not all records at successive offsets.
+func keepingPledges() []pledge {
+	all := []pledge{
+		{"fill", "offsets/s", offsetsPerSecond, loopSystem, 0.8, true},
+		{"pad", "offsets/s", offsetsPerSecond, loopSystem, 0.8, true},
+		{"pad", "offsets/s", offsetsPerSecond, "", 1_000_000, true},
+		{"streams1", "offsets/s", offsetsPerSecond, loopSystem, 0.7, true},
+		{"streams8", "offsets/s", offsetsPerSecond, loopSystem, 0.7, true},
+		{"recode", "recoding lz4, MB per CPU s", recodeLZ4, "", 200, true},
+		{"recode", "recoding snappy, MB per CPU s", recodeSnappy, "", 200, true},
+	}
+	for _, w := range []string{"fill", "pad", "streams1", "streams8", "recode"} {
+		all = append(all, pledge{w, "peak RSS MiB", peakRSS, "", 160, false})
+	}
 	return all
 }
 
@@ -85,6 +102,8 @@ func (r results) heldTable() string {
 // text writes a figure as it is, and a ratio the way it is easily read: 4x, 1/12.
 func (p pledge) text(v float64) string {
 	switch {
+	case p.beside == "" && v >= 10_000:
+		return fmt.Sprintf("%.0f", v)
 	case p.beside == "":
 		return fmt.Sprintf("%.4g", v)
 	case v > 0 && v < 0.55:

@@ -17,7 +17,8 @@ import (
 // loaded is what a source topic holds.
 type loaded struct {
 	records   int64
-	wireBytes int64 // of the batches as they stand in the log
+	offsets   int64 // where its partitions' logs end, added up
+	wireBytes int64 // of the batches as they stand in the log; 0 where nobody counted them
 }
 
 const (
@@ -41,7 +42,7 @@ func load(ctx context.Context, c lab.Cluster, w workload, long bool) (loaded, er
 	group, ctx := errgroup.WithContext(ctx)
 	for range loaders {
 		group.Go(func() error {
-			client, err := kgo.NewClient(append(c.AdminOpts(), kgo.DisableIdempotentWrite(), kgo.RequiredAcks(kgo.AllISRAcks()))...)
+			client, err := rawClient(c)
 			if err != nil {
 				return err
 			}
@@ -64,7 +65,7 @@ func load(ctx context.Context, c lab.Cluster, w workload, long bool) (loaded, er
 	if err := group.Wait(); err != nil {
 		return loaded{}, fmt.Errorf("load %s: %w", w.name, err)
 	}
-	return loaded{records: w.total(long), wireBytes: sent.Load()}, nil
+	return loaded{records: w.total(long), offsets: w.total(long), wireBytes: sent.Load()}, nil
 }
 
 // loadRequest makes the nth batch for some partitions from first on.
@@ -81,6 +82,16 @@ func loadRequest(data payload, w workload, first int32, n int64) (req *kmsg.Prod
 		topic.Partitions = append(topic.Partitions, p)
 	}
 	return newProduceRequest(topic), bytes, nil
+}
+
+// onePartition is a batch for a partition.
+func onePartition(topic string, id [16]byte, number int32, b []byte) kmsg.ProduceRequestTopic {
+	t := kmsg.NewProduceRequestTopic()
+	t.Topic, t.TopicID = topic, id
+	p := kmsg.NewProduceRequestTopicPartition()
+	p.Partition, p.Records = number, b
+	t.Partitions = append(t.Partitions, p)
+	return t
 }
 
 // newProduceRequest asks for all acknowledgements, within half a minute.
@@ -109,6 +120,11 @@ func produce(ctx context.Context, client *kgo.Client, req *kmsg.ProduceRequest) 
 		}
 	}
 	return nil
+}
+
+// rawClient is for requests of this program's own making.
+func rawClient(c lab.Cluster, more ...kgo.Opt) (*kgo.Client, error) {
+	return kgo.NewClient(append(append(c.AdminOpts(), kgo.DisableIdempotentWrite(), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.DisableClientMetrics()), more...)...)
 }
 
 func topicID(ctx context.Context, c lab.Cluster, topic string) ([16]byte, error) {

@@ -63,20 +63,30 @@ func runLoop(ctx context.Context, args []string) error {
 	source := fs.String("source", "", "bootstrap address")
 	target := fs.String("target", "", "bootstrap address")
 	topic := fs.String("topic", "", "name on both sides")
+	keep := fs.Bool("keep", false, "keep the offsets of logs that are not all records")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	l, err := newLoop(ctx, lab.At{kgo.SeedBrokers(*source)}, lab.At{kgo.SeedBrokers(*target)}, *topic)
-	if err != nil {
-		return err
+	src, dst := lab.At{kgo.SeedBrokers(*source)}, lab.At{kgo.SeedBrokers(*target)}
+	run := copyRecords
+	if *keep {
+		run = keepOffsets
 	}
-	defer l.close()
-	err = l.run(ctx)
+	err := run(ctx, src, dst, *topic)
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
 	fmt.Fprintln(os.Stderr, "loop:", err)
 	return err
+}
+
+func copyRecords(ctx context.Context, src, dst lab.Cluster, topic string) error {
+	l, err := newLoop(ctx, src, dst, topic)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	return l.run(ctx)
 }
 
 func newLoop(ctx context.Context, src, dst lab.Cluster, topic string) (*loop, error) {
@@ -98,7 +108,7 @@ func newLoop(ctx context.Context, src, dst lab.Cluster, topic string) (*loop, er
 	}
 	l.next = make([]int64, len(details[topic].Partitions))
 	for range loopLanes {
-		client, err := kgo.NewClient(append(dst.AdminOpts(), kgo.DisableIdempotentWrite(), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.DisableClientMetrics())...)
+		client, err := rawClient(dst)
 		if err != nil {
 			return nil, err
 		}

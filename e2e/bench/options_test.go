@@ -42,3 +42,18 @@ func TestOptionsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestSystemsFor(t *testing.T) {
+	all := []string{klinkSystem, loopSystem, mm2System, "mm2:default"}
+	for name, want := range map[string][]string{
+		"W2":       all,
+		"start":    {klinkSystem, mm2System, "mm2:default"},
+		"pad":      {klinkSystem, loopSystem},
+		"streams8": {klinkSystem, loopSystem},
+		"recode":   {klinkSystem},
+	} {
+		if got := systemsFor(workloadNamed(name), all); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}

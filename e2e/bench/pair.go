@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -38,6 +39,8 @@ var stock = map[string]string{
 	"broker.heartbeat.interval.ms":                 "2000",
 	"log.cleaner.dedupe.buffer.size":               "134217728",
 	"log.segment.delete.delay.ms":                  "500",
+	// Lets the source's log of transactions be written without the coordinator.
+	"transaction.partition.verification.enable": "false",
 }
 
 const brokerHeapMiB = 1024
@@ -90,9 +93,27 @@ func (p *pair) setRTT(rtt time.Duration) {
 	}
 }
 
-// spec is a workload's topic, on either side.
+// spec is a workload's topic on the target, and on the source where no more is
+// said of it.
 func (w workload) spec() lab.TopicSpec {
-	return lab.TopicSpec{Name: w.topic(), Partitions: w.partitions, Configs: lab.KeepEverything()}
+	configs := lab.KeepEverything()
+	if w.log == holeLog {
+		configs["cleanup.policy"] = "compact"
+	}
+	return lab.TopicSpec{Name: w.topic(), Partitions: w.partitions, Configs: configs}
+}
+
+// sourceSpec is its topic on the source.
+func (w workload) sourceSpec() lab.TopicSpec {
+	spec := w.spec()
+	if w.appendTime {
+		spec.Configs["message.timestamp.type"] = "LogAppendTime"
+	}
+	if w.log == holeLog {
+		spec.Configs["segment.ms"] = strconv.FormatInt(holeSegment.Milliseconds(), 10)
+		spec.Configs["min.cleanable.dirty.ratio"] = "0.01"
+	}
+	return spec
 }
 
 // refresh removes everything that former runs left: all on the target, and all
@@ -162,8 +183,9 @@ func topicNames(ctx context.Context, client *kgo.Client) ([]string, error) {
 	return names, nil
 }
 
-// onTarget counts the records of a topic on the target by its log ends; one that
-// does not exist (yet) has none.
+// onTarget adds up the log ends of a topic on the target, which is how many
+// records it has where all offsets hold one; one that does not exist (yet) has
+// none.
 func (p *pair) onTarget(ctx context.Context, w workload) (int64, error) {
 	req := kmsg.NewPtrListOffsetsRequest()
 	topic := kmsg.NewListOffsetsRequestTopic()

@@ -36,7 +36,7 @@ func newPayload() payload {
 
 // batch makes the nth batch of a partition as a producer without an id sends it.
 func (p payload) batch(w workload, partition int32, n int64) ([]byte, error) {
-	made, err := batch.Encode(p.records(w, partition, n), batch.RecodeOptions{Codec: w.codec})
+	made, err := batch.Encode(p.records(w, partition, n), batch.RecodeOptions{Codec: w.codecOf(n)})
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,10 @@ func (r run) brief() string {
 	}
 	formats := []struct{ figure, format string }{
 		{mbPerSecond, "%.0f MB/s"},
+		{offsetsPerSecond, "%.0f offsets/s"},
+		{recodeLZ4, "recodes lz4 at %.0f MB per CPU s"},
+		{recodeSnappy, "snappy at %.0f"},
+		{wholeRecode, "all of klink %.0f"},
 		{mirrorCPU, "mirror %.2f CPU s/GB"},
 		{brokersCPU, "brokers %.2f CPU s/GB"},
 		{measuredSeconds, "measured for %.1f s"},

@@ -5,7 +5,7 @@ import "time"
 // sample is one look at a run.
 type sample struct {
 	at      time.Duration // since the mirror's start
-	records int64         // on the target
+	records int64         // on the target, by its log ends: other offsets count as well
 	usage
 }
 
@@ -90,6 +90,15 @@ const (
 	addedP99          = "added_p99_ms"
 	mirrorCores       = "mirror_cores"
 	latencyDeliveries = "deliveries"
+
+	offsetsPerSecond    = "offsets_per_s"
+	mirrorCPUPerMillion = "mirror_cpu_s_per_million_offsets"
+	targetCPUPerMillion = "target_broker_cpu_s_per_million_offsets"
+	measuredOffsets     = "measured_offsets"
+
+	recodeLZ4    = "recode_lz4_mb_per_cpu_s"
+	recodeSnappy = "recode_snappy_mb_per_cpu_s"
+	wholeRecode  = "whole_mirror_mb_per_cpu_s"
 )
 
 // figures turns spans into rates; recordBytes is a record's share of the log.
@@ -108,5 +117,19 @@ func figures(whole, second span, recordBytes float64) map[string]float64 {
 		measuredSeconds:  whole.elapsed.Seconds(),
 		measuredRecords:  float64(whole.records),
 		othersCores:      ratio(whole.others().Seconds(), whole.elapsed.Seconds()),
+	}
+}
+
+// offsetFigures turns spans into rates where most offsets are no records, or
+// what they take in the log says little.
+func offsetFigures(whole, second span) map[string]float64 {
+	perMillion := func(d time.Duration) float64 { return 1e6 * ratio(d.Seconds(), float64(second.records)) }
+	return map[string]float64{
+		offsetsPerSecond:    ratio(float64(second.records), second.elapsed.Seconds()),
+		mirrorCPUPerMillion: perMillion(second.mirror),
+		targetCPUPerMillion: perMillion(second.dst),
+		measuredSeconds:     whole.elapsed.Seconds(),
+		measuredOffsets:     float64(whole.records),
+		othersCores:         ratio(whole.others().Seconds(), whole.elapsed.Seconds()),
 	}
 }

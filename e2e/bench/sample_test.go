@@ -76,6 +76,24 @@ func TestFigures(t *testing.T) {
 	}
 }
 
+func TestOffsetFigures(t *testing.T) {
+	whole := between(at(1000, 0), at(3000, 4_000_000))
+	second := between(at(2500, 2_000_000), at(3000, 4_000_000))
+	got := offsetFigures(whole, second)
+	for figure, want := range map[string]float64{
+		offsetsPerSecond:    4_000_000,
+		mirrorCPUPerMillion: 0.125,
+		targetCPUPerMillion: 0.25,
+		measuredSeconds:     2,
+		measuredOffsets:     4_000_000,
+		othersCores:         0.25,
+	} {
+		if math.Abs(got[figure]-want) > 1e-9 {
+			t.Errorf("%s = %v, want %v", figure, got[figure], want)
+		}
+	}
+}
+
 func TestOthersAreNeverNegative(t *testing.T) {
 	if got := (usage{mirror: 30, all: 20}).others(); got != 0 {
 		t.Errorf("others %s, want 0: clocks tick at different moments", got)

@@ -20,6 +20,9 @@ func (a amount) seconds(long bool) time.Duration { return time.Duration(a.of(lon
 var (
 	mm2Box   = amount{short: 20, long: 60}
 	quickBox = amount{short: 20, long: 15}
+	// Offsets without records are few or come in large steps, and are to be kept
+	// to the last one.
+	keepingBox = amount{short: 60, long: 120}
 )
 
 // Latency runs, in seconds: what passes before samples count, and how long they

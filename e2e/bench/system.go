@@ -135,7 +135,7 @@ func (l *launcher) command(j job) (*exec.Cmd, error) {
 	case j.system == klinkSystem:
 		return exec.Command(l.klink, "run", "--source", src, "--target", dst, "--topic", j.workload.topic(), "--http", "127.0.0.1:0", "--log-format", "json"), nil
 	case j.system == loopSystem:
-		return exec.Command(l.self, loopCommand, "-source", src, "-target", dst, "-topic", j.workload.topic()), nil
+		return exec.Command(l.self, loopCommand, "-source", src, "-target", dst, "-topic", j.workload.topic(), fmt.Sprintf("-keep=%t", j.workload.kind == keeping)), nil
 	}
 	text, jvm, err := mm2Properties(mm2SettingsOf(j.system, j.workload), mm2Values{
 		Source: src, Target: dst, Topics: j.workload.topic(), Codec: j.workload.codec.String(),

@@ -24,6 +24,9 @@ func sampleResults() results {
 	delay := func(p50, p99 float64) map[string]float64 {
 		return map[string]float64{directP50: 6, directP99: 12, mirroredP50: 6 + p50, mirroredP99: 12 + p99, addedP50: p50, addedP99: p99, mirrorCores: 0.06, peakRSS: 40, othersCores: 0.1}
 	}
+	kept := func(offsets, mirror, target, rss float64) map[string]float64 {
+		return map[string]float64{offsetsPerSecond: offsets, mirrorCPUPerMillion: mirror, targetCPUPerMillion: target, peakRSS: rss, firstRecord: 3.5, measuredSeconds: 20, othersCores: 0.05}
+	}
 	failed := made("W2", klinkSystem, 4, nil)
 	failed.Error = "no progress for 1m0s\nand the log"
 	return results{
@@ -38,6 +41,10 @@ func sampleResults() results {
 			made("W2", mm2System, 2, speed(54, 28, 6.4, 5, 2300, 60)),
 			made("W2", klinkSystem, 3, speed(240, 1.7, 4, 3.5, 91, 12)),
 			made("W4", mm2System, 1, speed(12, 90, 30, 25, 1300, 31)),
+			made("fill", klinkSystem, 1, kept(15_000, 2, 45, 30)),
+			made("fill", loopSystem, 1, kept(20_000, 1, 44, 16)),
+			made("pad", klinkSystem, 1, kept(2_500_000, 0.01, 0.2, 38)),
+			made("recode", klinkSystem, 1, map[string]float64{recodeLZ4: 420, recodeSnappy: 190, wholeRecode: 250, mbPerSecond: 150, peakRSS: 110, othersCores: 0.05}),
 			made("latency", klinkSystem, 1, delay(1.5, 9)),
 			made("latency", mm2System, 1, delay(8.5, 14)),
 			made("start", klinkSystem, 1, map[string]float64{firstRecord: 0.42, peakRSS: 35}),

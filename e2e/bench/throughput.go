@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"klink/cmd/lab"
@@ -22,7 +23,7 @@ func (b *bench) throughput(ctx context.Context, j job, held loaded, round int) (
 	}
 	verify := b.opts.verify && j.system == klinkSystem && round == 1
 	return b.during(j, func(m *mirror) (map[string]float64, error) {
-		w := &watch{mirror: m, pair: b.pair, workload: j.workload, total: held.records, box: boxOf(j.system).seconds(b.opts.long)}
+		w := &watch{mirror: m, pair: b.pair, workload: j.workload, total: held.offsets, box: boxOf(j).seconds(b.opts.long)}
 		if err := w.run(ctx, verify); err != nil {
 			return nil, err
 		}
@@ -30,7 +31,10 @@ func (b *bench) throughput(ctx context.Context, j job, held loaded, round int) (
 		if !ok {
 			return nil, errStalled
 		}
-		values := figures(whole, second, float64(held.wireBytes)/float64(held.records))
+		values := offsetFigures(whole, second)
+		if j.workload.kind != keeping {
+			values = figures(whole, second, float64(held.wireBytes)/float64(held.offsets))
+		}
 		values[firstRecord] = w.firstRecord.Seconds()
 		if !verify {
 			return values, nil
@@ -39,11 +43,15 @@ func (b *bench) throughput(ctx context.Context, j job, held loaded, round int) (
 	})
 }
 
-func boxOf(system string) amount {
-	if isMM2(system) {
+func boxOf(j job) amount {
+	switch {
+	case isMM2(j.system):
 		return mm2Box
+	case j.workload.kind == keeping:
+		return keepingBox
+	default:
+		return quickBox
 	}
-	return quickBox
 }
 
 // verify compares all that the target holds with the source (M3).
@@ -55,11 +63,15 @@ func (b *bench) verify(ctx context.Context, w workload, held loaded) error {
 	if err != nil {
 		return err
 	}
-	if !c.Equal() || !c.SameEnds() || c.Records() != held.records {
+	if !c.Equal() || !c.SameEnds() || !sameStarts(c) || c.Records() != held.records {
 		return fmt.Errorf("%w: %s", errUnequal, c)
 	}
 	progress("%s: klink's copy is equal: %d records compared in %.0f s", w.name, c.Records(), time.Since(begun).Seconds())
 	return nil
+}
+
+func sameStarts(c lab.Comparison) bool {
+	return !slices.ContainsFunc(c.Partitions, func(p lab.PartitionComparison) bool { return p.SrcBounds.Start != p.DstBounds.Start })
 }
 
 // watch follows a run on the target.
@@ -67,7 +79,7 @@ type watch struct {
 	mirror   *mirror
 	pair     *pair
 	workload workload
-	total    int64
+	total    int64 // offsets
 	box      time.Duration
 
 	samples     []sample
@@ -128,7 +140,7 @@ func (w *watch) look(ctx context.Context) (over bool, err error) {
 		limit = firstRecordLimit
 	}
 	if now.Sub(w.moved) > limit {
-		return false, fmt.Errorf("%w for %s at %d of %d records", errStalled, limit, records, w.total)
+		return false, fmt.Errorf("%w for %s at %d of %d offsets", errStalled, limit, records, w.total)
 	}
 	if w.firstRecord > 0 && at > w.firstRecord+w.box {
 		return true, nil

@@ -15,9 +15,22 @@ const (
 	throughput kind = iota
 	latency         // a steady stream, and consumers on both sides
 	startup         // the time to the first record, topics not yet there
+	keeping         // offsets that are not all records
+	recoding        // batches that have to be written anew
 )
 
-// workload is a log to mirror, in equal batches of equal records.
+// logKind is what a workload's source holds.
+type logKind int
+
+const (
+	plainLog   logKind = iota // records at every offset
+	holeLog                   // compacted: nothing is left between the first record and the last ones
+	farLog                    // one that begins far above 0
+	streamsLog                // a commit marker behind every batch
+)
+
+// workload is a log to mirror, in equal batches of equal records. In a hole or
+// before a far start the records are offsets without any.
 type workload struct {
 	name         string
 	kind         kind
@@ -26,7 +39,10 @@ type workload struct {
 	valueBytes   int
 	batchRecords int
 	codec        batch.Codec
+	other        batch.Codec   // of every second batch; CodecNone is the same
 	rtt          time.Duration // between the mirror and the source
+	log          logKind
+	appendTime   bool // the source's broker writes its own time over the records'
 }
 
 const (
@@ -48,6 +64,11 @@ var workloads = []workload{
 	{name: "start", kind: startup, partitions: 8, records: amount{8_000, 8_000}, valueBytes: 200, batchRecords: 100, codec: batch.CodecLZ4},
 	{name: "R8", partitions: 8, records: amount{64 * kib, 6144 * kib}, valueBytes: kib, batchRecords: 100, codec: batch.CodecLZ4, rtt: distance},
 	{name: "R100", partitions: 100, records: amount{64 * kib, 6144 * kib}, valueBytes: kib, batchRecords: 100, codec: batch.CodecLZ4, rtt: distance},
+	{name: "fill", kind: keeping, log: holeLog, partitions: 1, records: amount{20_000, 400_000}},
+	{name: "pad", kind: keeping, log: farLog, partitions: 1, records: amount{10_000_000, 100_000_000}},
+	{name: "streams1", kind: keeping, log: streamsLog, partitions: 1, records: amount{20_000, 600_000}, valueBytes: 200, batchRecords: 100, codec: batch.CodecLZ4},
+	{name: "streams8", kind: keeping, log: streamsLog, partitions: 8, records: amount{40_000, 1_600_000}, valueBytes: 200, batchRecords: 100, codec: batch.CodecLZ4},
+	{name: "recode", kind: recoding, partitions: 8, records: amount{64 * kib, 2048 * kib}, valueBytes: kib, batchRecords: 100, codec: batch.CodecLZ4, other: batch.CodecSnappy, appendTime: true},
 }
 
 func workloadNames() []string {
@@ -75,19 +96,40 @@ func (w workload) total(long bool) int64 {
 	return w.batches(long) * int64(w.partitions) * int64(w.batchRecords)
 }
 
+// codecOf is how a partition's nth batch is compressed.
+func (w workload) codecOf(n int64) batch.Codec {
+	if w.other != batch.CodecNone && n%2 == 1 {
+		return w.other
+	}
+	return w.codec
+}
+
 // about says in a few words what the log is.
 func (w workload) about() string {
-	switch w.kind {
-	case latency:
+	switch {
+	case w.kind == latency:
 		return "5,000 records/s of 200 B, lz4, linger 5 ms"
-	case startup:
+	case w.kind == startup:
 		return "8 partitions, topic not yet on the target"
+	case w.log == holeLog:
+		return plural(int64(w.partitions), "partition") + ", compacted: all offsets between the first record and the last ones hold none, and are filled with markers"
+	case w.log == farLog:
+		return plural(int64(w.partitions), "partition") + " that begins far above 0; the offsets before are padded"
 	}
 	codec := "uncompressed"
 	if w.codec != batch.CodecNone {
 		codec = w.codec.String()
 	}
+	if w.other != batch.CodecNone {
+		codec += " and " + w.other.String() + " in turn"
+	}
 	text := fmt.Sprintf("%s, %s, batches of %s with %d B each", plural(int64(w.partitions), "partition"), codec, plural(int64(w.batchRecords), "record"), w.valueBytes)
+	if w.log == streamsLog {
+		text += ", a commit marker behind each"
+	}
+	if w.appendTime {
+		text += ", with the broker's time"
+	}
 	if w.rtt > 0 {
 		text += fmt.Sprintf(", %d ms round trip to the source", w.rtt.Milliseconds())
 	}
