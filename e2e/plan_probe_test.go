@@ -19,6 +19,7 @@ import (
 	"klink/cmd/lab/labtest"
 	"klink/cmd/lab/process"
 	"klink/cmd/lab/shapes"
+	"klink/linker/state"
 	"klink/linker/survey"
 )
 
@@ -170,7 +171,9 @@ func TestPlan(t *testing.T) {
 		t.Run(v.src+" to "+v.dst, func(t *testing.T) {
 			p := startPair(t, lab.KafkaOptions{Version: v.src, Props: shapes.BrokerProps()}, lab.KafkaOptions{Version: v.dst})
 			planShapes(t, p)
-			planEstimate(t, p)
+			if v.dst == install.Newest {
+				planEstimate(t, p)
+			}
 		})
 	}
 	t.Run("rights", planRights)
@@ -276,58 +279,81 @@ func readCommitted(t testing.TB, c *lab.Kafka, topic string, n int32) (start, en
 }
 
 // planEstimate: by rates measured on the target, the time that a partition is
-// said to take is within a factor of two of what it takes. Something else may slow
-// the machine down between the measuring and the mirroring, or during one of
-// them, so the best of three rounds counts.
+// said to take is within a factor of two of what it takes: with data alone, with
+// a gap behind every second record, and with a start far from zero. Since rates
+// are those of a machine with other work, too, they are measured before and after
+// the mirroring.
 func planEstimate(t *testing.T, p pair) {
 	const rounds = 3
+	ctx := within(t, 3*patience)
 	create(t, p.src, lab.TopicSpec{Name: "timed", Configs: lab.KeepEverything()})
-	produce(t, p.src, lab.LoadOptions{Topics: []string{"timed"}, Seed: 73, Total: 400_000, MinBatch: 200, MaxBatch: 400, ValueBytes: 2000, Codecs: []string{"none"}})
-	var said, took float64
-	for round := range rounds {
-		if said, took = estimateOnce(t, p, round); took < 2*said && said < 2*took {
-			return
+	produce(t, p.src, lab.LoadOptions{Topics: []string{"timed"}, Seed: 73, Total: 200_000, MinBatch: 200, MaxBatch: 400, ValueBytes: 2000, Codecs: []string{"none"}})
+	if err := shapes.Small(ctx, p.src, shapes.Place{Topic: "timed-gaps", Seed: 74}, 1_000); err != nil {
+		t.Fatal(err)
+	}
+	if err := shapes.Trimmed(ctx, p.src, shapes.Place{Topic: "timed-start", Seed: 75}, 3_000_000, 1000); err != nil {
+		t.Fatal(err)
+	}
+	for _, topic := range []string{"timed", "timed-gaps", "timed-start"} {
+		near := false
+		for round := 0; round < rounds && !near; round++ {
+			near = estimateOnce(t, p, topic, round)
+		}
+		if !near {
+			t.Errorf("%s: in none of %d rounds within a factor of two", topic, rounds)
 		}
 	}
-	t.Errorf("in none of %d rounds within a factor of two; in the last one said %.1f s, took %.1f s", rounds, said, took)
 }
 
-// estimateOnce plans the topic, mirrors it, and compares both logs.
-func estimateOnce(t *testing.T, p pair, round int) (said, took float64) {
-	l := openLink(fmt.Sprintf("timed-%d", round), p.src.Bootstrap()[0], p.dst.Bootstrap()[0], "timed")
+// estimateOnce plans the topic, mirrors it, and compares both logs. The clock runs
+// over the last four fifths of the mirroring, when all waits of a start are over.
+func estimateOnce(t *testing.T, p pair, topic string, round int) (near bool) {
 	prefix := fmt.Sprintf("r%d.", round)
-	l["topics"].(object)["rename"] = object{"prefix": prefix}
-	file := configFile(t, l)
-	r := planOf(t, "-c", file, "--measure")
-	if rates := r.Rates[0]; rates.MeasuredAt == nil || rates.AgeSeconds == nil || time.Since(*rates.MeasuredAt) > patience {
-		t.Errorf("%+v", rates)
+	file := func(name string) string {
+		l := openLink(name, p.src.Bootstrap()[0], p.dst.Bootstrap()[0], "="+topic)
+		l["topics"].(object)["rename"] = object{"prefix": prefix}
+		return configFile(t, l)
 	}
-	x := r.Topics[0].Partitions[0]
-	k := startKlink(t, "-c", file)
-	waitFor(t, "the first record on the target", func() bool { return shownEnd(t, k, "timed") > 0 })
+	measured := func(file string) survey.PartitionPlan {
+		r := planOf(t, "-c", file, "--measure")
+		if rates := r.Rates[0]; rates.MeasuredAt == nil || rates.AgeSeconds == nil || time.Since(*rates.MeasuredAt) > patience {
+			t.Errorf("%+v", rates)
+		}
+		return r.Topics[0].Partitions[0]
+	}
+	run := file(fmt.Sprintf("%s-%d", topic, round))
+	x := measured(run)
+	k := startKlink(t, "-c", run)
+	from := awaitEnd(t, k, topic, *x.SourceEnd/5)
 	begin := time.Now()
-	waitFor(t, "all of it", func() bool { return shownEnd(t, k, "timed") >= *x.SourceEnd })
-	said, took = *x.EstimatedSeconds, time.Since(begin).Seconds()
+	to := awaitEnd(t, k, topic, *x.SourceEnd)
+	took := time.Since(begin).Seconds()
 	k.stop(t)
-	t.Logf("%d bytes, estimated: %v, said %.1f s, took %.1f s", *x.DataBytes, x.GapEstimated, said, took)
-	c, err := lab.CompareClusters(within(t, patience), p.src, p.dst, lab.CompareOptions{Topics: []string{"timed"}, Rename: map[string]string{"timed": prefix + "timed"}})
-	if err != nil || !c.Equal() || c.Records() < *x.SourceEnd {
-		t.Errorf("%v: %s", err, c)
+	prefix += "again."
+	part := float64(to-from) / float64(*x.SourceEnd)
+	before, after := *x.EstimatedSeconds*part, *measured(file(topic + "-again")).EstimatedSeconds*part
+	t.Logf("%s: %d bytes, %d pads, %d gaps: said %.2f s before and %.2f s after, took %.2f s", topic, *x.DataBytes, *x.PadOffsets, *x.GapOffsets, before, after, took)
+
+	name := fmt.Sprintf("r%d.%s", round, topic)
+	c, err := lab.CompareClusters(within(t, patience), p.src, p.dst, lab.CompareOptions{Topics: []string{topic}, Rename: map[string]string{topic: name}})
+	if visible := *x.SourceEnd - *x.SourceStart - *x.GapOffsets; err != nil || !c.Equal() || c.Records() != visible {
+		t.Errorf("%v, %d records of %d: %s", err, c.Records(), visible, c)
 	}
-	return said, took
+	return took < 2*max(before, after) && took > min(before, after)/2
 }
 
-// shownEnd is the target's end of partition 0 as the status has it.
-func shownEnd(t testing.TB, k *klink, topic string) int64 {
+// awaitEnd waits until partition 0 of the target ends at an offset or beyond, and
+// returns where.
+func awaitEnd(t testing.TB, k *klink, topic string, offset int64) (end int64) {
 	t.Helper()
-	r, err := k.report(within(t, patience))
-	if err != nil || len(r.Links) != 1 {
-		return 0
-	}
-	if s, ok := partition(r.Links[0], topic, 0); ok && s.TargetEnd != nil {
-		return *s.TargetEnd
-	}
-	return 0
+	k.await(t, fmt.Sprintf("offset %d", offset), func(l state.Link) bool {
+		s, ok := partition(l, topic, 0)
+		if ok && s.TargetEnd != nil {
+			end = *s.TargetEnd
+		}
+		return end > 0 && end >= offset
+	})
+	return end
 }
 
 // planRights: rights that are missing are named, those that a cluster does not

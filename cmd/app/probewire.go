@@ -30,7 +30,8 @@ func probeTarget(ctx context.Context, cfg *config.Config) (r survey.ProbeResult,
 func probeWith(ctx context.Context, l config.Link, dst *kafka.Target, budget *fetcher.Budget) (r survey.ProbeResult, err error) {
 	m := leaders.New(dst.Admin)
 	defer m.Close()
-	a := appender.New(appender.Options{Lanes: dst.Lanes, Slow: dst.Slow, Admin: dst.Admin, Leaders: m, Link: l.Name})
+	a := appender.New(appender.Options{Lanes: dst.Lanes, Slow: dst.Slow, Admin: dst.Admin, Leaders: m,
+		Markers: dst.Markers, MarkerBulks: dst.MarkerBulks, Link: l.Name})
 	appending := start(context.WithoutCancel(ctx), a.Run)
 	defer func() {
 		appending.stop()

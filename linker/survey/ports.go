@@ -14,6 +14,7 @@ type Target interface {
 	Append(ctx context.Context, t appender.Target, batch []byte, expect int64) appender.Result
 	LogEnds(ctx context.Context, ts []appender.Target) map[appender.Target]appender.LogEnd
 	ProducerState(ctx context.Context, t appender.Target, producerID int64) (appender.ProducerState, error)
+	WriteMarkers(ctx context.Context, t appender.Target, m appender.Markers) appender.MarkerResult
 }
 
 // Reader reads one cluster once. Every error is a *feed.Fault. Read returns the

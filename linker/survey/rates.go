@@ -14,7 +14,8 @@ import (
 type Rates struct {
 	// AppendBytes per second, of batches of 512 KiB that are not compressed.
 	AppendBytes *float64 `json:"append_bytes_per_second"`
-	// Markers per second, one in each request.
+	// Markers per second, one in each request, as a mirror writes them: with a look
+	// at the topic's id before each.
 	Markers *float64 `json:"markers_per_second"`
 	// MarkersBulk per second, many in each request.
 	MarkersBulk *float64 `json:"markers_bulk_per_second"`
@@ -77,19 +78,29 @@ func (p *prober) repeat(ctx context.Context, b []byte, n int32) error {
 	return nil
 }
 
+// measureMarkers writes them as a mirror does, with all that it looks at before
+// each request.
 func (p *prober) measureMarkers(ctx context.Context) {
-	p.rates.Markers = p.measure(ctx, mostMarkers, func(ctx context.Context) (int64, error) {
-		err := writeMarkers(ctx, p.leader, p.s.target, marks{pid: p.bulk.pid, epoch: p.bulk.epoch, coordinatorEpochs: p.bulk.take(1)})
-		return 1, err
-	})
+	p.rates.Markers = p.measure(ctx, mostMarkers, func(ctx context.Context) (int64, error) { return 1, p.writeRun(ctx, 1) })
 	p.syncEnd(ctx)
 	p.rates.MarkersBulk = p.measure(ctx, mostMarkers, func(ctx context.Context) (int64, error) {
-		n, err := p.mark(ctx, p.bulk, p.bulk.take(bulkMarkers))
-		if err == nil && n != bulkMarkers {
+		err := p.writeRun(ctx, bulkMarkers)
+		if err != nil {
+			return 0, err
+		}
+		before := p.next
+		if p.next, err = p.end(ctx); err == nil && p.next-before != bulkMarkers {
 			err = errOffsets
 		}
-		return n, err
+		return bulkMarkers, err
 	})
+}
+
+// writeRun writes n markers in one request.
+func (p *prober) writeRun(ctx context.Context, n int) error {
+	r := p.o.Target.WriteMarkers(ctx, p.s.target, appender.Markers{CoordinatorEpochs: p.bulk.take(n), LeaderEpoch: appender.AnyLeader,
+		Identity: batch.Identity{ProducerID: p.bulk.pid, ProducerEpoch: p.bulk.epoch}})
+	return r.Err
 }
 
 // syncEnd takes the log end over after markers that were not counted one by one.

@@ -58,7 +58,7 @@ func startCluster(t testing.TB, opts ...kfake.Opt) *cluster {
 	admin, lane, slow := client(), client(kgo.DisableIdempotentWrite()), client(kgo.DisableIdempotentWrite())
 	m := leaders.New(admin)
 	c := &cluster{Cluster: k, admin: admin, client: client, read: plainReader{fetcher.NewLogReader(admin, m, fetcher.NewBudget(0))},
-		a: appender.New(appender.Options{Lanes: []*kgo.Client{lane}, Slow: slow, Admin: admin, Leaders: m})}
+		a: appender.New(appender.Options{Lanes: []*kgo.Client{lane}, Slow: slow, Admin: admin, Leaders: m, Markers: client(), MarkerBulks: client()})}
 	ctx, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = c.a.Run(ctx) })
