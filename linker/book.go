@@ -30,18 +30,24 @@ type book struct {
 	written time.Time
 	// kept: something was ever entered, so that the record is kept up to date.
 	kept bool
+	// opened: what is on record is known, so that writing loses none of it.
+	opened bool
+	keys
 }
 
 // load begins with what is on record.
 func (b *book) load(r control.LedgerRecord, found bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.opened = true
 	if !found {
 		return
 	}
 	x, err := ledger.Decode(r.Index)
 	if err == nil {
 		b.index, b.kept = *x, true
+		b.sync.Load(r.Synced)
+		b.stale = b.stale.Join(r.Stale)
 	}
 }
 
@@ -58,6 +64,7 @@ func (b *book) add(r ledger.Range) {
 	defer b.mu.Unlock()
 	b.index.Add(r)
 	b.added, b.kept = true, true
+	b.passed(r, time.Now())
 }
 
 // cover says that up to an offset nothing is missing.
@@ -82,17 +89,26 @@ func (b *book) counts() (filled, padded int64) {
 	return filled, padded
 }
 
-// due returns the index where it is time to write it down. all is the end of
-// the run, where everything is.
-func (b *book) due(now time.Time, all bool) (ledger.Stored, bool) {
+// due fills in a record where it is time to write it down. all is the end of the
+// run, where everything is.
+func (b *book) due(r control.LedgerRecord, now time.Time, all bool) (control.LedgerRecord, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	age := now.Sub(b.written)
-	if !b.kept || !(all || b.added && age >= entryEvery || age >= coverEvery) {
-		return ledger.Stored{}, false
+	if !b.opened || !b.kept && !b.compacts || !(all || b.added && age >= entryEvery || age >= b.coverEvery()) {
+		return r, false
 	}
 	b.written, b.added = now, false
-	return b.index.Encode(), true
+	r.Index, r.Synced, r.Stale, r.AsOf = b.index.Encode(), b.sync.Synced(), b.stale, now
+	return r, true
+}
+
+// coverEvery is how often the record is renewed where nothing was entered.
+func (b *book) coverEvery() time.Duration {
+	if b.kept {
+		return coverEvery
+	}
+	return max(coverEvery, b.tombstonesFor/syncShare)
 }
 
 // failed takes back that the ledger was written down.
@@ -104,19 +120,30 @@ func (b *book) failed() {
 
 // recordBooks writes down the ledgers that are due.
 func (l *Link) recordBooks(ctx context.Context, all bool) error {
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	defer cancel()
 	for _, p := range l.partitions() {
-		stored, due := p.book.due(time.Now(), all)
+		p.tellStale()
+		r, due := p.book.due(p.ledgerRecord(), time.Now(), all)
 		if !due {
 			continue
 		}
-		err := l.store.PutLedger(ctx, control.LedgerRecord{Link: l.o.Name, Topic: p.src.Topic, SourceID: p.srcID,
-			Partition: p.src.Partition, TargetID: feed.TopicID(p.dst.ID), Index: stored, AsOf: time.Now()})
-		if err != nil {
+		if was, ok := l.store.Ledger(r.Link, r.Topic, r.Partition); ok {
+			// Another process of the link may have seen what this one did not.
+			r.Stale = p.book.join(was.Stale)
+		}
+		if err := l.store.PutLedger(ctx, r); err != nil {
 			p.book.failed()
 			return err
 		}
 	}
 	return nil
+}
+
+// ledgerRecord is the record of this partition, without what it tells.
+func (p *partition) ledgerRecord() control.LedgerRecord {
+	return control.LedgerRecord{Link: p.link, Topic: p.src.Topic, SourceID: p.srcID, Partition: p.src.Partition,
+		TargetID: feed.TopicID(p.dst.ID)}
 }
 
 // openBook loads the ledger once, and adds what a crash kept from being written
@@ -146,7 +173,16 @@ func (p *partition) openBook(ctx context.Context, dst feed.Bounds) *stop {
 func (b *book) scan(markers iter.Seq2[int64, int32]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.index.FromMarkers(markers)
+	b.index.FromMarkers(func(yield func(int64, int32) bool) {
+		for at, epoch := range markers {
+			if _, reason := ledger.SplitEpoch(epoch); reason == ledger.Compacted {
+				b.passed(ledger.Range{From: at, End: at + 1, Reason: reason}, time.Now())
+			}
+			if !yield(at, epoch) {
+				return
+			}
+		}
+	})
 	b.kept, b.added = true, true
 }
 

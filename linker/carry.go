@@ -12,6 +12,7 @@ import (
 	"klink/linker/control"
 	"klink/linker/plan"
 	"klink/linker/state"
+	"klink/linker/topics"
 )
 
 // freshness is how old the last error-free look at the target's end may be
@@ -32,6 +33,7 @@ func (p *partition) carry(ctx, hard context.Context, c *feed.Chunk) *stop {
 	}
 	if plan.ShowsCompaction(entries) == plan.Compacted {
 		p.compacted.Store(true)
+		p.book.watch(true, topics.Traits{})
 	}
 	for raw := c.Batches; len(entries) > 0; {
 		step := plan.Next(p.sent, entries, p.policy(), p.limits)

@@ -3,6 +3,7 @@ package linker
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,7 +36,7 @@ type counters struct {
 func newCounters(m metric.Meter, link string, report func() state.Link) (*counters, error) {
 	c := &counters{link: link, sets: make(map[feed.Partition]metric.MeasurementOption),
 		whole: metric.WithAttributeSet(attribute.NewSet(attribute.String("link", link)))}
-	var errs [12]error
+	var errs [13]error
 	c.records, errs[0] = m.Int64Counter("klink.mirrored.records", metric.WithDescription("Records appended to the target"))
 	c.bytes, errs[1] = m.Int64Counter("klink.mirrored.bytes", metric.WithUnit("By"), metric.WithDescription("Bytes of record batches appended to the target"))
 	c.batches, errs[2] = m.Int64Counter("klink.mirrored.batches", metric.WithDescription("Record batches appended to the target"))
@@ -53,15 +54,17 @@ func newCounters(m metric.Meter, link string, report func() state.Link) (*counte
 	errs[11] = err
 	states, err := m.Int64ObservableGauge("klink.partition.state", metric.WithDescription("1 for the state and reason a partition is in"))
 	errs[8] = err
+	stale, err := m.Int64ObservableGauge("klink.possibly.stale.keys", metric.WithDescription("1 for partitions of compacted topics that may have missed tombstones"))
+	errs[12] = err
 	for _, err := range errs {
 		if err != nil {
 			return nil, fmt.Errorf("make instruments of link %s: %w", link, err)
 		}
 	}
 	_, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		observe(o, report(), gauges{lagRecords, lagSeconds, open, states})
+		observe(o, report(), gauges{lagRecords, lagSeconds, open, states, stale})
 		return nil
-	}, lagRecords, lagSeconds, open, states)
+	}, lagRecords, lagSeconds, open, states, stale)
 	if err != nil {
 		return nil, fmt.Errorf("register gauges of link %s: %w", link, err)
 	}
@@ -73,6 +76,7 @@ type gauges struct {
 	lagSeconds metric.Float64ObservableGauge
 	open       metric.Int64ObservableGauge
 	states     metric.Int64ObservableGauge
+	stale      metric.Int64ObservableGauge
 }
 
 // observe shows a report as gauges. What is unknown is left out, never 0.
@@ -89,6 +93,9 @@ func observe(o metric.Observer, l state.Link, g gauges) {
 			}
 			if p.OpenRecords != nil {
 				o.ObserveInt64(g.open, *p.OpenRecords, at)
+			}
+			if slices.Contains(p.Flags, state.PossiblyStaleKeys) {
+				o.ObserveInt64(g.stale, 1, at)
 			}
 			o.ObserveInt64(g.states, 1, metric.WithAttributes(append(base,
 				attribute.String("state", string(p.State)), attribute.String("reason", p.Reason))...))

@@ -62,6 +62,7 @@ type partition struct {
 	pad                   padding
 	tailAt                time.Time
 	bookOpen              bool
+	begun                 bool // the beginning of the mirror is on record
 
 	// maxBatchBytes is the target topic's limit as last read, set from outside.
 	maxBatchBytes atomic.Int64
@@ -209,6 +210,7 @@ func (p *partition) take(ctx, hard context.Context, ev feed.Event, ok bool) *sto
 		return nil
 	case ev.Chunk != nil:
 		p.shown.sawSource(ev.Chunk.LogStart, ev.Chunk.LastStable, ev.Chunk.HighWatermark, ev.Chunk.SeenAt)
+		p.book.sawSource(ev.Chunk.LastStable, ev.Chunk.SeenAt)
 		before := p.sent
 		s := p.carry(ctx, hard, ev.Chunk)
 		// Its bytes are needed until the last batch made of them has landed (K4).
@@ -254,6 +256,7 @@ func (p *partition) settle(s *stop) {
 
 // advance shows progress: something was appended, or nothing was left to do.
 func (p *partition) advance() {
+	p.book.mirrored(p.next)
 	if was, now, moved := p.shown.advance(p.next, advance{unguarded: p.unguarded(time.Now()), settling: p.pad.record.Goal > 0 && !p.pad.record.Done}); moved {
 		msg := "partition " + string(now.State)
 		if p.crowd.admits(slog.LevelInfo, msg, string(was.State), time.Now()) {

@@ -20,6 +20,7 @@ import (
 	"klink/linker/fill"
 	"klink/linker/plan"
 	"klink/linker/state"
+	"klink/linker/topics"
 )
 
 // mirror is a partition loop over two memLogs, in virtual time.
@@ -31,6 +32,7 @@ type mirror struct {
 	records  *memRecords
 	// compacted says that a cleaner may have run on the source.
 	compacted bool
+	traits    topics.Traits
 	// doubt says that the process before may have left markers on their way.
 	doubt bool
 	turn  Turn
@@ -68,7 +70,8 @@ func (m *mirror) start(t *testing.T) {
 	p.gaps = gaps{doubt: m.doubt, settings: fill.Settings{SettleTime: 2 * time.Second}}
 	m.doubt = true // of the next process
 	p.pad = padding{policies: memPolicies{}, from: Earliest{}, limit: 1 << 40, codec: batch.CodecLZ4}
-	p.compacted.Store(m.compacted)
+	p.book.tombstonesFor = stockTombstones
+	p.watch(Found{Compacted: m.compacted, Traits: m.traits})
 	m.p = p
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

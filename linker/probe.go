@@ -60,7 +60,7 @@ func (p *partition) probe(ctx, hard context.Context) *stop {
 		return s
 	}
 	p.next, p.confirmed, p.confirmedAt = dst.LogEnd, dst.LogEnd, time.Now()
-	return nil
+	return p.trackKeys(ctx, src, dst, tail)
 }
 
 func (p *partition) dstPartition() feed.Partition {

@@ -192,7 +192,7 @@ func (s *shown) report(now time.Time) state.Partition {
 		}
 	}
 	if s.unguarded {
-		p.Flags = append(p.Flags, "UNGUARDED")
+		p.Flags = append(p.Flags, state.Unguarded)
 	}
 	return p
 }

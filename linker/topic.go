@@ -169,10 +169,8 @@ func (t *topic) start(ctx, hard context.Context, guard time.Duration, wg *sync.W
 	if t.out != nil {
 		return
 	}
-	if t.found.Compacted {
-		for _, p := range t.partitions {
-			p.compacted.Store(true)
-		}
+	for _, p := range t.partitions {
+		p.watch(t.found)
 	}
 	for n := int32(len(t.partitions)); n < t.found.Partitions; n++ {
 		p := t.newPartition(n, guard)
@@ -186,6 +184,14 @@ func (t *topic) start(ctx, hard context.Context, guard time.Duration, wg *sync.W
 			t.ended(p)
 		}()
 	}
+}
+
+// watch learns of the source's cleaner from its settings.
+func (p *partition) watch(f Found) {
+	if f.Compacted {
+		p.compacted.Store(true)
+	}
+	p.book.watch(f.Compacted, f.Traits)
 }
 
 // limit tells the partitions how large a batch the target topic takes, also
@@ -211,7 +217,8 @@ func (t *topic) newPartition(n int32, guard time.Duration) *partition {
 		confirmed: feed.Unknown, moved: make(chan sight), shown: newShown(n, o.Worker),
 	}
 	p.maxBatchBytes.Store(int64(t.prepared.MaxBatchBytes))
-	p.compacted.Store(t.found.Compacted)
+	p.book.tombstonesFor = stockTombstones
+	p.watch(t.found)
 	p.gaps = gaps{settings: o.Fills, doubt: !t.link.clean}
 	p.pad = padding{settings: o.Pads, policies: o.Policies, from: o.From, limit: o.PadLimit, overrun: o.Overrun,
 		codec: batch.DefaultPadOptions().Codec}
@@ -227,6 +234,7 @@ func (t *topic) report(now time.Time) state.Topic {
 	for _, p := range t.partitions {
 		s := p.shown.report(now)
 		s.Filled, s.Padded = p.book.counts()
+		s.Flags = append(s.Flags, p.book.flags()...)
 		r.Partitions = append(r.Partitions, s)
 		if s.State.Severity() > r.State.Severity() {
 			r.State, r.Reason, r.Detail, r.Hint = s.State, s.Reason, s.Detail, s.Hint

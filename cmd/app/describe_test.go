@@ -45,6 +45,7 @@ func described(r state.Report) describe.Result {
 	p[0].Ledger = describe.Ledger{Totals: map[string]int64{"padded": 10, "marker": 12_345, "aborted": 7}, AsOf: &asOf, UpTo: ptr(int64(100)), Unexplained: 3, Ranges: []describe.Range{
 		{From: 0, End: 10, Reason: "padded", Counts: map[string]int64{"padded": 10}},
 		{From: 20, End: 99_999, Reason: describe.Mixed, Counts: map[string]int64{"marker": 12_345, "aborted": 7}}}}
+	p[0].StaleKeys = &ledger.Stale{From: 20, End: 90, Since: asOf.Add(-48 * time.Hour)}
 	p[1].Counters.Used = ptr(int64(0))
 	p[1].Pad = &describe.Pad{From: 0, Goal: 1_000_000, Reason: "padded", Stage: "pad", RestorePolicy: ptr("compact")}
 	p[1].Ledger = describe.Ledger{Totals: map[string]int64{}, AsOf: &asOf, UpTo: ptr(int64(100)), Ranges: []describe.Range{}}

@@ -14,6 +14,7 @@ import (
 
 	"klink/cmd/show"
 	"klink/linker/describe"
+	"klink/linker/ledger"
 )
 
 // printDescription prints links, and topic by topic what is known of them.
@@ -141,7 +142,19 @@ func remarks(p describe.Partition) []string {
 	if n := p.Ledger.Unexplained; n > 0 {
 		out = append(out, fmt.Sprintf("%s markers more: the target's cleaner removed what they stand for", humanize.Comma(n)))
 	}
+	if s := p.StaleKeys; s != nil {
+		out = append(out, staleKeys(*s))
+	}
 	return append(out, p.Ledger.Notes...)
+}
+
+// staleKeys says what was missed, and since when that could be.
+func staleKeys(s ledger.Stale) string {
+	since := "it is not known when the mirror held all of the source before"
+	if !s.Since.IsZero() {
+		since = "the mirror held all of the source at " + when(&s.Since) + ", and came there more than delete.retention.ms later"
+	}
+	return fmt.Sprintf("tombstones may be missing at offsets %d to %d, so that keys deleted on the source live on: %s", s.From, s.End-1, since)
 }
 
 func plainTable(columns ...any) table.Writer {

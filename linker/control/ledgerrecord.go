@@ -21,6 +21,11 @@ type LedgerRecord struct {
 	// TargetID is the target topic whose offsets are listed.
 	TargetID feed.TopicID
 	Index    ledger.Stored
+	// Synced is when the mirror last held all that the source had; zero where that
+	// is not known.
+	Synced ledger.Synced
+	// Stale is where tombstones may have been missed, nil for nowhere.
+	Stale *ledger.Stale
 	// AsOf is when the index was as it is here.
 	AsOf time.Time
 }
@@ -30,6 +35,8 @@ type ledgerValue struct {
 	TargetID string    `json:"target_id"`
 	AsOf     time.Time `json:"as_of"`
 	ledger.Stored
+	Synced ledger.Synced `json:"synced,omitzero"`
+	Stale  *ledger.Stale `json:"stale,omitempty"`
 }
 
 func (r LedgerRecord) line() lineKey {
@@ -38,11 +45,11 @@ func (r LedgerRecord) line() lineKey {
 
 func encodeLedger(r LedgerRecord) (Key, any) {
 	return Key{Kind: KindLedger, Link: r.Link, Topic: r.Topic, SourceID: encodeID(r.SourceID), Partition: r.Partition},
-		ledgerValue{Version: versions[KindLedger], TargetID: encodeID(r.TargetID), AsOf: r.AsOf.UTC(), Stored: r.Index}
+		ledgerValue{Version: versions[KindLedger], TargetID: encodeID(r.TargetID), AsOf: r.AsOf.UTC(), Stored: r.Index, Synced: r.Synced, Stale: r.Stale}
 }
 
 func (v ledgerValue) record(k Key) (LedgerRecord, error) {
-	r := LedgerRecord{Link: k.Link, Topic: k.Topic, Partition: k.Partition, Index: v.Stored, AsOf: v.AsOf}
+	r := LedgerRecord{Link: k.Link, Topic: k.Topic, Partition: k.Partition, Index: v.Stored, Synced: v.Synced, Stale: v.Stale, AsOf: v.AsOf}
 	if _, err := ledger.Decode(v.Stored); err != nil {
 		return r, err
 	}

@@ -24,16 +24,19 @@ func TestLedgerIndex(t *testing.T) {
 		return LedgerRecord{Link: "l", Topic: "t", SourceID: topic.SourceID, TargetID: topic.TargetID, Partition: partition,
 			Index: x.Encode(), AsOf: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	}
-	must(t, s.PutLedger(ctx, record(4)))
+	stale := record(4)
+	stale.Synced = ledger.Synced{As: stale.AsOf, End: 7}
+	stale.Stale = &ledger.Stale{From: 3, End: 9, Since: stale.AsOf}
+	must(t, s.PutLedger(ctx, stale))
 	must(t, s.PutLedger(ctx, record(1)))
 	must(t, s.stop())
 
 	again := open(t, newClient(t, c))
-	if d := cmp.Diff([]LedgerRecord{record(1), record(4)}, again.Ledgers("l")); d != "" {
+	if d := cmp.Diff([]LedgerRecord{record(1), stale}, again.Ledgers("l")); d != "" {
 		t.Error(d)
 	}
 	got, ok := again.Ledger("l", "t", 4)
-	if !ok || cmp.Diff(record(4), got) != "" {
+	if !ok || cmp.Diff(stale, got) != "" {
 		t.Errorf("%v %+v", ok, got)
 	}
 	back, err := ledger.Decode(got.Index)

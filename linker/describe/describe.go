@@ -92,7 +92,7 @@ func describeTopic(t state.Topic, v *control.View, a about) Topic {
 		}
 		d.Ledger = d.trail.ledger(a.detail)
 		if r, ok := v.Ledger(a.link, t.SourceTopic, p.Partition); ok {
-			d.Ledger.AsOf = &r.AsOf
+			d.Ledger.AsOf, d.StaleKeys = &r.AsOf, r.Stale
 		}
 		out.Partitions = append(out.Partitions, d)
 	}

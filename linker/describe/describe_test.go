@@ -76,7 +76,8 @@ func orders(t testing.TB) func(context.Context, *control.Store) {
 		x.Add(ledger.Range{From: 0, End: 100, Reason: ledger.Padded})
 		x.Add(ledger.Range{From: 120, End: 125, Reason: ledger.Marker})
 		x.Advance(130)
-		must(t, s.PutLedger(ctx, control.LedgerRecord{Link: "east", Topic: "orders", SourceID: srcID, TargetID: dstID, Index: x.Encode(), AsOf: at}))
+		must(t, s.PutLedger(ctx, control.LedgerRecord{Link: "east", Topic: "orders", SourceID: srcID, TargetID: dstID, Index: x.Encode(), AsOf: at,
+			Stale: &ledger.Stale{From: 120, End: 125, Since: at}}))
 		must(t, s.PutState(ctx, control.StateRecord{Link: "east", AsOf: at, Topic: state.Topic{SourceTopic: "orders", TargetTopic: "x.orders", Mode: "mirror", State: state.Active,
 			Partitions: []state.Partition{{Partition: 0, Mode: "mirror", State: state.Active, TargetEnd: ptr(int64(140))}, {Partition: 1, Mode: "mirror", State: state.Pending}}}}))
 	}
@@ -114,6 +115,9 @@ func TestAllThatIsOnRecord(t *testing.T) {
 		{0, 100, "padded", map[string]int64{"padded": 100}}, {120, 125, "marker", map[string]int64{"marker": 5}}}}
 	if diff := cmp.Diff(want, p.Ledger); diff != "" {
 		t.Error(diff)
+	}
+	if diff := cmp.Diff(&ledger.Stale{From: 120, End: 125, Since: at}, p.StaleKeys); diff != "" || o.Partitions[1].StaleKeys != nil {
+		t.Errorf("%s, %+v", diff, o.Partitions[1].StaleKeys)
 	}
 	// Nothing is known of the other one, and that is not none (D1).
 	if diff := cmp.Diff(Ledger{Totals: map[string]int64{}, Notes: []string{}, Ranges: []Range{}}, o.Partitions[1].Ledger); diff != "" {

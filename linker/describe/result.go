@@ -61,6 +61,9 @@ type Partition struct {
 	Pad          *Pad     `json:"pad"`
 	Counters     Counters `json:"marker_counters"`
 	Ledger       Ledger   `json:"ledger"`
+	// StaleKeys is where tombstones may have been missed (POSSIBLY_STALE_KEYS), null
+	// for nowhere as far as is on record.
+	StaleKeys *ledger.Stale `json:"stale_keys"`
 
 	// trail is where to look for more; the zero value where nothing is on record.
 	trail trail

@@ -1,6 +1,7 @@
 // Package ledger names what on a target is not a record-for-record copy of the
-// source, and why: the reasons, runs and ranges of offsets that have one, and an
-// index of them per partition. Pure values: no I/O, no clock, and nothing of
+// source, and why: the reasons, runs and ranges of offsets that have one, an index
+// of them per partition, and whether the source's cleaner may have taken tombstones
+// before the mirror saw them. Pure values: no I/O, no clock, and nothing of
 // klink is imported.
 //
 // The reason of a filled gap stands in its markers, so the target's log itself
@@ -19,4 +20,6 @@
 //	L4  It never has more than MaxWindows windows, however many gaps there are:
 //	    neighbours become one. Those with lost or padded offsets are the last to
 //	    be merged with others.
+//	L5  A time of which a Sync says that all was mirrored is never too late: what
+//	    it does not know makes it earlier. So Missed errs towards yes.
 package ledger

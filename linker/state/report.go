@@ -60,12 +60,22 @@ type Partition struct {
 	// yet, by klink's own clock.
 	LagSeconds *float64 `json:"lag_seconds"`
 
-	Filled int64    `json:"filled"`
-	Padded int64    `json:"padded"`
+	Filled int64 `json:"filled"`
+	Padded int64 `json:"padded"`
+	// Flags are Unguarded and PossiblyStaleKeys.
 	Flags  []string `json:"flags"`
 	Worker string   `json:"worker"`
 	AsOf   Seen     `json:"as_of"`
 }
+
+// Flags of a Partition, beside its state.
+const (
+	// Unguarded: the broker may have forgotten the mirror's producer.
+	Unguarded = "UNGUARDED"
+	// PossiblyStaleKeys: the source's cleaner may have removed tombstones that the
+	// mirror did not see. It stays until the topic is mirrored anew.
+	PossiblyStaleKeys = "POSSIBLY_STALE_KEYS"
+)
 
 // OpenRecords returns a Partition's from the last stable offset and the high
 // watermark; nil where either is. Ends that were seen at different times may cross:
