@@ -55,8 +55,32 @@ func (p *partition) carry(ctx, hard context.Context, c *feed.Chunk) *stop {
 		if ctx.Err() != nil {
 			return reprobe("ended")
 		}
+		p.keepShowing(ctx)
 	}
 	return nil
+}
+
+const (
+	// showEvery is how often a long chunk's progress shows, and seeEvery how often
+	// the source's ends are asked for meanwhile, so that the lag stays known.
+	showEvery = time.Second
+	seeEvery  = 5 * time.Second
+)
+
+// keepShowing brings progress within a chunk into the status: one of many small
+// transactions may take minutes.
+func (p *partition) keepShowing(ctx context.Context) {
+	now := time.Now()
+	if now.Sub(p.shownAt) < showEvery {
+		return
+	}
+	p.shownAt = now
+	if now.Sub(p.shown.seenSource()) > seeEvery {
+		if b, err := p.srcReader.Bounds(ctx, p.src, p.srcID); err == nil {
+			p.shown.sawSource(b.LogStart, b.LastStable, b.HighWatermark, b.SeenAt)
+		} // else the stream meets the same, and tells
+	}
+	p.advance()
 }
 
 // policy is what the link's configuration and the topic's nature decide.

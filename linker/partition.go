@@ -61,6 +61,7 @@ type partition struct {
 	gaps                  gaps
 	pad                   padding
 	tailAt                time.Time
+	shownAt               time.Time
 	bookOpen              bool
 	begun                 bool // the beginning of the mirror is on record
 
@@ -209,6 +210,7 @@ func (p *partition) take(ctx, hard context.Context, ev feed.Event, ok bool) *sto
 		p.settle(s) // the stream goes on trying
 		return nil
 	case ev.Chunk != nil:
+		p.shownAt = time.Now()
 		p.shown.sawSource(ev.Chunk.LogStart, ev.Chunk.LastStable, ev.Chunk.HighWatermark, ev.Chunk.SeenAt)
 		p.book.sawSource(ev.Chunk.LastStable, ev.Chunk.SeenAt)
 		before := p.sent

@@ -65,6 +65,13 @@ func (s *shown) sawSource(start, stable, high int64, at time.Time) {
 	s.asOf = at
 }
 
+// seenSource is when the source's ends were last seen.
+func (s *shown) seenSource() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asOf
+}
+
 // sawTarget notes the target's ends; Unknown changes nothing.
 func (s *shown) sawTarget(start, end int64, at time.Time) {
 	s.mu.Lock()

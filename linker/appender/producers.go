@@ -99,13 +99,18 @@ func askProducers(ctx context.Context, to *kgo.Broker, t Target) (*kmsg.Describe
 // knowsRequest asks a broker for its API keys. kgo refuses a request that the
 // broker does not list with an error that cannot be told from others.
 func knowsRequest(ctx context.Context, to *kgo.Broker, key int16) (bool, error) {
-	kresp, err := to.Request(ctx, kmsg.NewPtrApiVersionsRequest())
+	req := kmsg.NewPtrApiVersionsRequest()
+	req.ClientSoftwareName, req.ClientSoftwareVersion = "klink", "probe" // v3+ refuses none (KIP-511)
+	kresp, err := to.Request(ctx, req)
 	if err != nil {
 		return false, err
 	}
 	resp, ok := kresp.(*kmsg.ApiVersionsResponse)
 	if !ok {
 		return false, fmt.Errorf("api versions answered by %T", kresp)
+	}
+	if err := kerr.ErrorForCode(resp.ErrorCode); err != nil {
+		return false, fmt.Errorf("ask for api versions: %w", err)
 	}
 	for _, k := range resp.ApiKeys {
 		if k.ApiKey == key {
