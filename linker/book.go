@@ -124,6 +124,7 @@ func (l *Link) recordBooks(ctx context.Context, all bool) error {
 	defer cancel()
 	for _, p := range l.partitions() {
 		p.tellStale()
+		p.book.cover(p.entered.Load())
 		r, due := p.book.due(p.ledgerRecord(), time.Now(), all)
 		if !due {
 			continue

@@ -99,6 +99,7 @@ func (p *partition) land(r appender.Result) *stop {
 	if f.why != ledger.None {
 		p.book.add(ledger.Range{From: f.base, End: f.end, Reason: f.why})
 	}
+	p.entered.Store(p.next)
 	if r.Retimed {
 		return halt(state.Diverged, "the target gave its own time to offsets %d to %d: its message.timestamp.type is LogAppendTime", f.base, f.end-1)
 	}

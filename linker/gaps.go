@@ -73,6 +73,7 @@ func (p *partition) noteFilled(r fill.Result) {
 		p.book.add(ledger.Range{From: at, End: at + run.Count, Reason: run.Reason})
 		at += run.Count
 	}
+	p.entered.Store(max(p.entered.Load(), r.End))
 	if r.End <= p.next {
 		return
 	}

@@ -71,6 +71,9 @@ type partition struct {
 	moved chan sight
 	shown *shown
 	book  book
+	// entered is the end of what the book could be told of: all below it that is no
+	// copy has been entered.
+	entered atomic.Int64
 	// gapWay is how gaps are kept (gap_fill).
 	gapWay plan.GapWay
 	// unmirrorable is what happens where offsets cannot be kept; leaveOut then ends
