@@ -14,6 +14,7 @@ import (
 	"klink/linker/ledger"
 	"klink/linker/plan"
 	"klink/linker/state"
+	"klink/linker/workers"
 )
 
 // leasePatience is how long a gap waits quietly for the lease, as one begins to
@@ -24,8 +25,10 @@ const leasePatience = 500 * time.Millisecond
 // partition's goroutine.
 type gaps struct {
 	settings fill.Settings
-	// term is the assignment that counters were reserved in.
+	// term is the assignment that counters were reserved in; began is when the
+	// partition was there to be assigned.
 	term     any
+	began    time.Time
 	counters fill.Counters
 	// trust is for the next marker (M1); doubt says that markers of a former owner
 	// may still be on their way.
@@ -52,6 +55,9 @@ func (p *partition) fill(ctx, hard context.Context, runs []ledger.Run) *stop {
 	f := fill.Filler{Ports: ports, Settings: p.gaps.settings, Observe: p.observeFill}
 	r := f.Fill(ctx, hard, fill.Gap{Expect: p.next, Runs: runs, Trust: p.gaps.trust, Doubt: p.gaps.doubt}, p.gaps.counters)
 	p.gaps.counters, p.gaps.trust, p.gaps.doubt = r.Counters, r.Trust, r.InDoubt
+	if ports.anew {
+		p.gaps.counters, p.gaps.doubt = fill.Counters{}, true // the result's are of the assignment before
+	}
 	p.noteFilled(r)
 	if r.Err != nil {
 		return p.onFill(r)
@@ -229,10 +235,16 @@ func (p *partition) tail(ctx, hard context.Context, c *feed.Chunk) *stop {
 // emptyReads is how many reads plan.Tail wants to see.
 const emptyReads = 2
 
+// assignedWithin is how long a partition takes to be assigned that nobody else
+// of the living holds: the dead keep theirs for a session timeout.
+const assignedWithin = workers.DefaultSessionTimeout + 5*time.Second
+
 // fillPorts is what a fill needs, for one partition and one fill.
 type fillPorts struct {
 	p      *partition
 	permit Permit
+	// anew: the partition was assigned anew meanwhile.
+	anew bool
 }
 
 // leave gives the permit back.
@@ -245,7 +257,8 @@ func (f *fillPorts) leave() {
 
 // Allowed takes a new permit, which lasts as long as the lease does by now. With
 // an assignment that is not the one before, counters are not carried over, and
-// somebody else may have been at work meanwhile.
+// somebody else may have been at work meanwhile; before the first one too, where
+// it came so late that it was somebody else's until then.
 func (f *fillPorts) Allowed() (time.Time, error) {
 	f.leave()
 	permit, ok := f.p.lease.Enter(f.p.dst.Topic, f.p.dst.Partition)
@@ -255,9 +268,10 @@ func (f *fillPorts) Allowed() (time.Time, error) {
 	g := &f.p.gaps
 	switch term := permit.Term(); {
 	case g.term == nil:
-		g.term = term
+		g.term, g.doubt = term, g.doubt || time.Since(g.began) > assignedWithin && !f.p.turn.Alone()
 	case g.term != term:
 		permit.Leave()
+		f.anew = true
 		g.term, g.counters, g.doubt = term, fill.Counters{}, true
 		return time.Time{}, fmt.Errorf("%w: the partition was assigned anew", fill.ErrNotAllowed)
 	}

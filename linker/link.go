@@ -1,6 +1,7 @@
 package linker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -200,9 +201,17 @@ func (l *Link) join(ctx context.Context) (leave func() error) {
 	return func() error { cancel(); return <-done }
 }
 
-// inDoubt tells whether markers of this process may still be on their way. The
-// next one must be told, by what this one leaves on record.
+// inDoubt tells whether markers of this process may still be on their way, or
+// those of the one before, which did not end in an orderly way, where this one
+// ends before they must have come. The next one must be told, by what this one
+// leaves on record.
 func (l *Link) inDoubt() bool {
+	l.mu.Lock()
+	inherited := !l.clean && time.Since(l.claimedAt) < cmp.Or(l.o.Fills.SettleTime, fill.DefaultSettings().SettleTime)
+	l.mu.Unlock()
+	if inherited {
+		return true
+	}
 	for _, p := range l.partitions() {
 		if p.gaps.counters != (fill.Counters{}) && p.gaps.doubt {
 			return true

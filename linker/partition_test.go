@@ -36,6 +36,7 @@ type mirror struct {
 	// doubt says that the process before may have left markers on their way.
 	doubt bool
 	turn  Turn
+	lease Lease
 	p     *partition
 	stop  func()
 }
@@ -43,7 +44,7 @@ type mirror struct {
 // rig makes a mirror that is not running yet.
 func rig(t *testing.T, seed uint64) *mirror {
 	t.Helper()
-	m := &mirror{src: newMemLog(1), dst: newMemLog(2), lineage: &memLineage{}, records: &memRecords{}, turn: alone{}}
+	m := &mirror{src: newMemLog(1), dst: newMemLog(2), lineage: &memLineage{}, records: &memRecords{}, turn: alone{}, lease: memLease{}}
 	m.source = &memSource{log: m.src, rand: rand.New(rand.NewPCG(seed, 1))}
 	m.target = &memTarget{log: m.dst}
 	return m
@@ -63,11 +64,11 @@ func (m *mirror) start(t *testing.T) {
 		identity: batch.Identity{ProducerID: appender.ProducerID("src", m.src.id, 0, 0)},
 		limits:   plan.DefaultLimits(),
 		source:   m.source, srcReader: memReader{m.src}, dstReader: memReader{m.dst},
-		target: m.target, lineage: m.lineage, records: m.records, lease: memLease{}, worker: "w", gapWay: plan.FillMarkers, memory: memMemory{}, turn: m.turn, compares: semaphore.NewWeighted(1),
+		target: m.target, lineage: m.lineage, records: m.records, lease: m.lease, worker: "w", gapWay: plan.FillMarkers, memory: memMemory{}, turn: m.turn, compares: semaphore.NewWeighted(1),
 		log: slog.New(slog.DiscardHandler), crowd: newCrowd(slog.New(slog.DiscardHandler)), count: count, guard: 24 * time.Hour,
 		confirmed: feed.Unknown, moved: make(chan sight), shown: newShown(0, "w"),
 	}
-	p.gaps = gaps{doubt: m.doubt, settings: fill.Settings{SettleTime: 2 * time.Second}}
+	p.gaps = gaps{doubt: m.doubt, began: time.Now(), settings: fill.Settings{SettleTime: 2 * time.Second}}
 	m.doubt = true // of the next process
 	p.pad = padding{policies: memPolicies{}, from: Earliest{}, limit: 1 << 40, codec: batch.CodecLZ4}
 	p.book.tombstonesFor = stockTombstones

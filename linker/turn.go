@@ -30,9 +30,8 @@ func (l *Link) claim(ctx context.Context, store Store) error {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.claimedAt.IsZero() {
-		l.clean = !known
-	}
+	// Who has to claim again has met another process.
+	l.clean = !known && l.claimedAt.IsZero()
 	l.claimedAt, l.yieldUntil = now, now
 	if known && before.Worker != l.o.Worker {
 		l.yieldUntil = now.Add(yieldTime)
@@ -52,18 +51,29 @@ func (l *Link) Mine(ctx context.Context) (rival string, mine bool) {
 	return r.Worker, ok && r.Worker == l.o.Worker
 }
 
+// Alone implements Turn.
+func (l *Link) Alone() bool {
+	l.mu.Lock()
+	store, clean := l.store, l.clean
+	l.mu.Unlock()
+	r, ok := store.Worker(l.o.Name)
+	return clean && ok && r.Worker == l.o.Worker
+}
+
 // takeTurn claims the link where this process is not on record, because the
-// claim could not be written, or because the one that is on record lets
-// partitions stand still.
+// claim could not be written, because one that started later has left, or
+// because the one that is on record lets partitions stand still. Were nobody on
+// record, the end of this process would look orderly to the next one.
 func (l *Link) takeTurn(ctx context.Context) {
 	l.mu.Lock()
 	store, claimed := l.store, l.claimedAt
 	l.mu.Unlock()
-	if r, ok := store.Worker(l.o.Name); ok && r.Worker == l.o.Worker {
+	r, known := store.Worker(l.o.Name)
+	if known && r.Worker == l.o.Worker {
 		return
 	}
 	now := time.Now()
-	stuck := claimed.IsZero()
+	stuck := claimed.IsZero() || !known
 	if !stuck && now.Sub(claimed) > takeOverAfter {
 		for _, p := range l.partitions() {
 			stuck = stuck || p.shown.superseded(now.Add(-takeOverAfter))
@@ -74,6 +84,10 @@ func (l *Link) takeTurn(ctx context.Context) {
 	}
 	if err := l.claim(ctx, store); err != nil {
 		l.log.Debug("the link is not claimed", "error", err)
+		return
+	}
+	if !known {
+		l.log.Info("this process is on record for the link, as nobody else is", "worker", l.o.Worker)
 		return
 	}
 	l.log.Warn("this process goes on where another one of the link stood still", "worker", l.o.Worker)

@@ -1,0 +1,155 @@
+package linker
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"klink/fetcher/batch"
+	"klink/linker/control"
+	"klink/linker/fill"
+	"klink/linker/state"
+)
+
+// termLease gives the partition to somebody else and back when it was entered
+// often enough; before its time it is not held at all.
+type termLease struct {
+	memLease
+	from time.Time
+
+	mu      sync.Mutex // guards all below
+	entered int
+	change  int // before this entry
+	changed time.Time
+	first   time.Time // entry
+}
+
+func (l *termLease) Held(topic string, partition int32) (time.Time, bool) {
+	until, _ := l.memLease.Held(topic, partition)
+	return until, !time.Now().Before(l.from)
+}
+
+func (l *termLease) Enter(string, int32) (Permit, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Now().Before(l.from) {
+		return nil, false
+	}
+	l.entered++
+	switch l.entered {
+	case 1:
+		l.first = time.Now()
+	case l.change:
+		l.changed = time.Now()
+	}
+	return termPermit{term: l.change > 0 && l.entered >= l.change}, true
+}
+
+type termPermit struct {
+	memPermit
+	term bool
+}
+
+func (p termPermit) Term() any { return p.term }
+
+// gapped is a mirror of data, a gap of five offsets and data.
+func gapped(t *testing.T) *mirror {
+	m := rig(t, 1)
+	m.compacted = true
+	m.src.write(records(0, 10, "src"), 0, batch.CodecNone)
+	m.src.skip(5)
+	m.src.write(records(15, 10, "src"), 0, batch.CodecNone)
+	return m
+}
+
+// TestK8_NewAssignments: what former owners may have on its way is waited for
+// where a partition changes hands in the middle of a gap, and where it comes from
+// another process for the first time, although data were appended in between; not
+// where there never was another one.
+func TestK8_NewAssignments(t *testing.T) {
+	const settle = 2 * time.Second // of the rig
+	for _, c := range []struct {
+		name  string
+		turn  Turn
+		after time.Duration // of the first assignment
+		entry int           // before which another one comes
+		waits bool
+	}{
+		{name: "alone", turn: alone{}},
+		{name: "alone, late", turn: alone{}, after: time.Minute},
+		{name: "with a twin from the start on", turn: turns{&sync.Mutex{}, new(int), 0}},
+		{name: "from a twin", turn: turns{&sync.Mutex{}, new(int), 0}, after: time.Minute, waits: true},
+		{name: "before the first request of a fill", turn: alone{}, entry: 2, waits: true},
+		{name: "between two requests of a fill", turn: alone{}, entry: 3, waits: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := gapped(t)
+				l := &termLease{from: time.Now().Add(c.after), change: c.entry}
+				m.lease, m.turn = l, c.turn
+				m.start(t)
+				m.mustBeEqual(t)
+				end := time.Now()
+				m.stop()
+				since := l.first
+				if c.entry > 1 {
+					since = l.changed
+				}
+				if since.IsZero() || (end.Sub(since) >= settle) != c.waits {
+					t.Errorf("filled within %s, must wait: %t", end.Sub(since), c.waits)
+				}
+			})
+		})
+	}
+}
+
+// TestK8_DoubtIsPassedOn: a process that began in doubt and ends before that can
+// have settled leaves it to the next one; one that outlives the others of its link
+// goes on record again, so that its own end is not taken for an orderly one.
+func TestK8_DoubtIsPassedOn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 1)
+		w.worker = control.WorkerRecord{Link: "l", Worker: "dead"}
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		end()
+		if r, known := w.Worker("l"); !known {
+			t.Error("the doubt is forgotten")
+		} else if r.Worker != "w" {
+			t.Errorf("%q is on record", r.Worker)
+		}
+		l, end = w.run(t)
+		time.Sleep(fill.DefaultSettings().SettleTime)
+		if l.Alone() {
+			t.Error("it takes itself for the only one, and was not")
+		}
+		end()
+		if r, known := w.Worker("l"); known {
+			t.Errorf("%q ended in an orderly way and is on record", r.Worker)
+		}
+	})
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 1)
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		if !l.Alone() {
+			t.Error("another one is seen where there is none")
+		}
+		other := w.link(t, "later")
+		other.store = w
+		if err := other.claim(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+		other.leave(context.Background(), w)
+		time.Sleep(2 * lookEvery)
+		synctest.Wait()
+		if r, _ := w.Worker("l"); r.Worker != "w" || l.Alone() {
+			t.Errorf("%q is on record, alone: %t", r.Worker, l.Alone())
+		}
+		end()
+	})
+}
