@@ -329,7 +329,7 @@ func TestExitCodes(t *testing.T) {
 		{"unknown link", []string{"run", "-c", write(two), "--link", "b"}, 2, []string{"b", "a"}},
 		{"not built: groups", []string{"run", "-c", write(two + "  groups: {include: ['*']}\n")}, 2, []string{"groups.include", "not built"}},
 		{"not built: mode", []string{"run", "-c", write(two + "  mode: checkpoint\n")}, 2, []string{"mode", "not built"}},
-		{"not built: start", []string{"run", "-c", write(two + "  start: latest\n")}, 2, []string{"start", "not built"}},
+		{"not built: acls", []string{"run", "-c", write(two + "  acls: {sync: true}\n")}, 2, []string{"acls.sync", "not built"}},
 		{"not built: groups by flag", []string{"run", "--source", "a:1", "--target", "b:1", "--topic", "x", "--group", "g"}, 2, []string{"--group", "not built"}},
 		{"password file", []string{"run", "-c", write(strings.Replace(two, "['127.0.0.1:1']", "['127.0.0.1:1'], sasl: {mechanism: PLAIN, username: u, password_file: /nowhere/secret}", 1))}, 2,
 			[]string{"password_file", "/nowhere/secret"}},

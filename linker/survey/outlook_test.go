@@ -124,10 +124,10 @@ func TestSeconds(t *testing.T) {
 		"padding":            {Amount{}, 1e6, 10},
 		"large batches":      {Amount{Bytes: 5e6, Appends: 10}, 0, 7.5},
 		"tiny batches":       {Amount{Bytes: 5e5, Appends: 1000}, 0, 15},
-		"single markers":     {Amount{Gaps: gaps(100), GapRuns: 100}, 0, 1},
-		"one long gap":       {Amount{Gaps: gaps(10_001), GapRuns: 1}, 0, 10.01},
+		"single markers":     {Amount{Gaps: gaps(100), GapRuns: 100}, 0, 2.5},
+		"one long gap":       {Amount{Gaps: gaps(10_001), GapRuns: 1}, 0, 10.025},
 		"recoded":            {Amount{Bytes: 1e6, Appends: 1, Recoded: 1e6}, 0, 1.52},
-		"all of it together": {Amount{Bytes: 1e6, Appends: 1, Gaps: gaps(100), GapRuns: 100}, 1e5, 3.5},
+		"all of it together": {Amount{Bytes: 1e6, Appends: 1, Gaps: gaps(100), GapRuns: 100}, 1e5, 5},
 	} {
 		if got := p.seconds(c.a, c.pads); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: %v, want %v", name, got, c.want)

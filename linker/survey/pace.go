@@ -29,6 +29,11 @@ const (
 // read, too. It was 1.25 to 1.8 where one machine held both brokers and klink.
 const mirrorShare = 1.5
 
+// gapShare is how much longer a gap takes in a mirror than a bare marker: nothing
+// else of its partition is under way, before it nor behind it, so two turns of
+// klink's loop add to it. It was 2 to 3 times on one machine for all.
+const gapShare = 2.5
+
 // recodeBytes per second is what writing batches anew costs klink, on one
 // processor, with the slowest of the codecs.
 const recodeBytes = 50e6
@@ -71,5 +76,5 @@ func (p Pace) seconds(a Amount, pads int64) float64 {
 	gaps := a.GapOffsets()
 	single := min(a.GapRuns, gaps)
 	return float64(pads) / *p.PadOffsets + data*mirrorShare + float64(a.Recoded)/recodeBytes +
-		float64(single) / *p.Markers + float64(gaps-single) / *p.MarkersBulk
+		float64(single)*gapShare / *p.Markers + float64(gaps-single) / *p.MarkersBulk
 }
