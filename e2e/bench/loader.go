@@ -18,6 +18,7 @@ import (
 type loaded struct {
 	records   int64
 	offsets   int64 // where its partitions' logs end, added up
+	measured  int64 // up to where a copy is measured
 	wireBytes int64 // of the batches as they stand in the log; 0 where nobody counted them
 }
 
@@ -65,7 +66,8 @@ func load(ctx context.Context, c lab.Cluster, w workload, long bool) (loaded, er
 	if err := group.Wait(); err != nil {
 		return loaded{}, fmt.Errorf("load %s: %w", w.name, err)
 	}
-	return loaded{records: w.total(long), offsets: w.total(long), wireBytes: sent.Load()}, nil
+	total := w.total(long)
+	return loaded{records: total, offsets: total, measured: total, wireBytes: sent.Load()}, nil
 }
 
 // loadRequest makes the nth batch for some partitions from first on.

@@ -33,14 +33,15 @@ func setAttribute(b []byte, bit byte) {
 // farRecords follow the far start.
 const farRecords = 1000
 
-// writeFar makes a topic that begins at the workload's records.
+// writeFar makes a topic that begins at the workload's offset. A copy is measured
+// up to there.
 func writeFar(ctx context.Context, c lab.Cluster, w workload, long bool) (loaded, error) {
 	start := w.records.of(long)
 	if err := shapes.FarStart(ctx, c, shapes.Place{Topic: w.topic(), Partitions: w.partitions, Seed: 1}, start, farRecords); err != nil {
 		return loaded{}, fmt.Errorf("load %s: %w", w.name, err)
 	}
 	each := int64(w.partitions)
-	return loaded{records: each * farRecords, offsets: each * (start + farRecords)}, nil
+	return loaded{records: each * farRecords, offsets: each * (start + farRecords), measured: each * start}, nil
 }
 
 const (
@@ -75,6 +76,7 @@ func writeHole(ctx context.Context, c lab.Cluster, w workload, long bool) (loade
 		}
 		held.offsets += r.count
 	}
+	held.measured = held.offsets
 	if err := awaitHole(ctx, c, w, held.offsets-held.records); err != nil {
 		return loaded{}, fmt.Errorf("load %s: %w", w.name, err)
 	}
@@ -179,6 +181,7 @@ func writeStreams(ctx context.Context, c lab.Cluster, w workload, long bool) (lo
 	}
 	held.records = w.total(long)
 	held.offsets = held.records + w.batches(long)*int64(w.partitions)
+	held.measured = held.offsets
 	return held, nil
 }
 

@@ -23,7 +23,7 @@ func (b *bench) throughput(ctx context.Context, j job, held loaded, round int) (
 	}
 	verify := b.opts.verify && j.system == klinkSystem && round == 1
 	return b.during(j, func(m *mirror) (map[string]float64, error) {
-		w := &watch{mirror: m, pair: b.pair, workload: j.workload, total: held.offsets, box: boxOf(j).seconds(b.opts.long)}
+		w := &watch{mirror: m, pair: b.pair, workload: j.workload, total: held.measured, end: held.offsets, box: boxOf(j).seconds(b.opts.long)}
 		if err := w.run(ctx, verify); err != nil {
 			return nil, err
 		}
@@ -79,7 +79,8 @@ type watch struct {
 	mirror   *mirror
 	pair     *pair
 	workload workload
-	total    int64 // offsets
+	total    int64 // offsets to measure
+	end      int64 // of the log
 	box      time.Duration
 
 	samples     []sample
@@ -97,8 +98,8 @@ func (w *watch) interval() time.Duration {
 	return 20 * time.Millisecond
 }
 
-// run takes samples until all records are there or the box is over. With toEnd
-// it then goes on, without samples, until all are there.
+// run takes samples until all that is to be measured is there or the box is over.
+// With toEnd it then goes on, without samples, until the whole log is there.
 func (w *watch) run(ctx context.Context, toEnd bool) error {
 	tick := time.NewTicker(w.interval())
 	defer tick.Stop()
@@ -108,7 +109,7 @@ func (w *watch) run(ctx context.Context, toEnd bool) error {
 		if err != nil {
 			return err
 		}
-		if w.last >= w.total || over && !toEnd {
+		if w.last >= w.end || !toEnd && (over || w.last >= w.total) {
 			return nil
 		}
 		select {
@@ -140,9 +141,9 @@ func (w *watch) look(ctx context.Context) (over bool, err error) {
 		limit = firstRecordLimit
 	}
 	if now.Sub(w.moved) > limit {
-		return false, fmt.Errorf("%w for %s at %d of %d offsets", errStalled, limit, records, w.total)
+		return false, fmt.Errorf("%w for %s at %d of %d offsets", errStalled, limit, records, w.end)
 	}
-	if w.firstRecord > 0 && at > w.firstRecord+w.box {
+	if w.firstRecord > 0 && at > w.firstRecord+w.box || w.complete() {
 		return true, nil
 	}
 	u, err := measureUsage(w.mirror, w.pair)
@@ -151,6 +152,12 @@ func (w *watch) look(ctx context.Context) (over bool, err error) {
 	}
 	w.samples = append(w.samples, sample{at: at, records: min(records, w.total), usage: u})
 	return false, nil
+}
+
+// complete tells whether the last sample shows all that is to be measured.
+func (w *watch) complete() bool {
+	n := len(w.samples)
+	return n > 0 && w.samples[n-1].records >= w.total
 }
 
 // measureUsage reads all processor times.
