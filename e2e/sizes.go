@@ -40,6 +40,9 @@ var (
 	WideBatch = Size{Short: 100_000, Long: 100_000}
 	// FillLanes are ways to cut the connections of a fill.
 	FillLanes = Size{Short: 48, Long: 54}
+	// FillKills are rounds of kills by SIGKILL with markers in flight, in each of
+	// three ways.
+	FillKills = Size{Short: 1, Long: 50}
 	// FarStart is the offset at which a source partition begins.
 	FarStart = Size{Short: 10_000_000, Long: 1_000_000_000}
 	// ManyPartitions of one topic, mirrored with the default memory.

@@ -64,7 +64,7 @@ var workloads = []workload{
 	{name: "start", kind: startup, partitions: 8, records: amount{8_000, 8_000}, valueBytes: 200, batchRecords: 100, codec: batch.CodecLZ4},
 	{name: "R8", partitions: 8, records: amount{64 * kib, 6144 * kib}, valueBytes: kib, batchRecords: 100, codec: batch.CodecLZ4, rtt: distance},
 	{name: "R100", partitions: 100, records: amount{64 * kib, 6144 * kib}, valueBytes: kib, batchRecords: 100, codec: batch.CodecLZ4, rtt: distance},
-	{name: "fill", kind: keeping, log: holeLog, partitions: 1, records: amount{20_000, 600_000}},
+	{name: "fill", kind: keeping, log: holeLog, partitions: 1, records: amount{20_000, 1_500_000}},
 	{name: "pad", kind: keeping, log: farLog, partitions: 1, records: amount{10_000_000, 100_000_000}},
 	{name: "streams1", kind: keeping, log: streamsLog, partitions: 1, records: amount{20_000, 2_400_000}, valueBytes: 200, batchRecords: 100, codec: batch.CodecLZ4},
 	{name: "streams8", kind: keeping, log: streamsLog, partitions: 8, records: amount{40_000, 8_000_000}, valueBytes: 200, batchRecords: 100, codec: batch.CodecLZ4},

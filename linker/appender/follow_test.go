@@ -47,6 +47,27 @@ func TestAFollowerTravelsBehind(t *testing.T) {
 	})
 }
 
+// TestASettledAppendHoldsNothing: a long run, each batch behind the one before it,
+// keeps none of them.
+func TestASettledAppendHoldsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigOptions{topics: map[string]int32{"a": 1}, lanes: 1})
+		defer r.stop()
+		var before *Pending
+		for n := range int32(10) {
+			now := r.a.Begin(t.Context(), r.target("a", 0), Batch{Bytes: dataBatch(1, testPID, 0, n), Expect: int64(n), After: before})
+			if before != nil {
+				wantOutcome(t, before.Wait(t.Context()), Appended, "")
+				if before.it.after != nil || before.it.batch != nil {
+					t.Errorf("append %d holds on to its batch or to the one before it", n-1)
+				}
+			}
+			before = now
+		}
+		wantOutcome(t, before.Wait(t.Context()), Appended, "")
+	})
+}
+
 // TestAFollowerOfAFailure: whatever the first one's failure, the second is not
 // written, and a batch that is begun behind it later does not leave.
 func TestAFollowerOfAFailure(t *testing.T) {

@@ -30,8 +30,10 @@ type item struct {
 	onLane *lane
 }
 
-// settleLocked tells the caller.
+// settleLocked tells the caller. It lets go of the batch and of what it followed:
+// the next one holds on to this one, and so on without end.
 func (it *item) settleLocked(r Result) {
+	it.batch, it.after = nil, nil
 	it.pending.settled, it.pending.outcome = true, r.Outcome
 	it.pending.done <- r
 }
