@@ -11,6 +11,7 @@ import (
 	"klink/linker/control"
 	"klink/linker/fill"
 	"klink/linker/state"
+	"klink/linker/workers"
 )
 
 // termLease gives the partition to somebody else and back when it was entered
@@ -44,52 +45,49 @@ func (l *termLease) Enter(string, int32) (Permit, bool) {
 	case l.change:
 		l.changed = time.Now()
 	}
-	return termPermit{term: l.change > 0 && l.entered >= l.change}, true
+	return termPermit{term: l.change > 0 && l.entered >= l.change, since: l.from}, true
 }
 
 type termPermit struct {
 	memPermit
-	term bool
+	term  bool
+	since time.Time
 }
 
-func (p termPermit) Term() any { return p.term }
-
-// gapped is a mirror of data, a gap of five offsets and data.
-func gapped(t *testing.T) *mirror {
-	m := rig(t, 1)
-	m.compacted = true
-	m.src.write(records(0, 10, "src"), 0, batch.CodecNone)
-	m.src.skip(5)
-	m.src.write(records(15, 10, "src"), 0, batch.CodecNone)
-	return m
-}
+func (p termPermit) Term() any        { return p.term }
+func (p termPermit) Since() time.Time { return p.since }
 
 // TestK8_NewAssignments: what former owners may have on its way is waited for
-// where a partition changes hands in the middle of a gap, and where it comes from
-// another process for the first time, although data were appended in between; not
-// where there never was another one.
+// where a partition changes hands in the middle of a gap, and where it comes for
+// the first time from a process that lived beside this one, although data were
+// appended in between; not where it comes early, however late its first gap is.
 func TestK8_NewAssignments(t *testing.T) {
 	const settle = 2 * time.Second // of the rig
 	for _, c := range []struct {
 		name  string
-		turn  Turn
 		after time.Duration // of the first assignment
-		entry int           // before which another one comes
+		gap   time.Duration // of the first gap
+		entry int           // before which another assignment comes
 		waits bool
 	}{
-		{name: "alone", turn: alone{}},
-		{name: "alone, late", turn: alone{}, after: time.Minute},
-		{name: "with a twin from the start on", turn: turns{&sync.Mutex{}, new(int), 0}},
-		{name: "from a twin", turn: turns{&sync.Mutex{}, new(int), 0}, after: time.Minute, waits: true},
-		{name: "before the first request of a fill", turn: alone{}, entry: 2, waits: true},
-		{name: "between two requests of a fill", turn: alone{}, entry: 3, waits: true},
+		{name: "early"},
+		{name: "early, and the gap is late", gap: time.Minute},
+		{name: "from the dead", after: workers.DefaultSessionTimeout - time.Second},
+		{name: "from the living", after: workers.DefaultSessionTimeout + time.Second, waits: true},
+		{name: "before the first request of a fill", entry: 2, waits: true},
+		{name: "between two requests of a fill", entry: 3, waits: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := gapped(t)
+				m := rig(t, 1)
+				m.compacted = true
+				m.src.write(records(0, 10, "src"), 0, batch.CodecNone)
 				l := &termLease{from: time.Now().Add(c.after), change: c.entry}
-				m.lease, m.turn = l, c.turn
+				m.lease = l
 				m.start(t)
+				time.Sleep(c.gap)
+				m.src.skip(5)
+				m.src.write(records(15, 10, "src"), 0, batch.CodecNone)
 				m.mustBeEqual(t)
 				end := time.Now()
 				m.stop()
@@ -123,8 +121,8 @@ func TestK8_DoubtIsPassedOn(t *testing.T) {
 		}
 		l, end = w.run(t)
 		time.Sleep(fill.DefaultSettings().SettleTime)
-		if l.Alone() {
-			t.Error("it takes itself for the only one, and was not")
+		if l.startedClean() {
+			t.Error("the process before it did not end in an orderly way")
 		}
 		end()
 		if r, known := w.Worker("l"); known {
@@ -136,7 +134,7 @@ func TestK8_DoubtIsPassedOn(t *testing.T) {
 		w.add("a", 1, 1)
 		l, end := w.run(t)
 		mustBe(t, topicReport(t, l, "a"), state.Active, "")
-		if !l.Alone() {
+		if !l.startedClean() {
 			t.Error("another one is seen where there is none")
 		}
 		other := w.link(t, "later")
@@ -147,8 +145,8 @@ func TestK8_DoubtIsPassedOn(t *testing.T) {
 		other.leave(context.Background(), w)
 		time.Sleep(2 * lookEvery)
 		synctest.Wait()
-		if r, _ := w.Worker("l"); r.Worker != "w" || l.Alone() {
-			t.Errorf("%q is on record, alone: %t", r.Worker, l.Alone())
+		if r, _ := w.Worker("l"); r.Worker != "w" || l.startedClean() {
+			t.Errorf("%q is on record, clean: %t", r.Worker, l.startedClean())
 		}
 		end()
 	})

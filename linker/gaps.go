@@ -25,10 +25,10 @@ const leasePatience = 500 * time.Millisecond
 // partition's goroutine.
 type gaps struct {
 	settings fill.Settings
-	// term is the assignment that counters were reserved in; began is when the
-	// partition was there to be assigned.
+	// term is the assignment that counters were reserved in. One that comes after
+	// late comes from a process that lived when this partition's loop began.
 	term     any
-	began    time.Time
+	late     time.Time
 	counters fill.Counters
 	// trust is for the next marker (M1); doubt says that markers of a former owner
 	// may still be on their way.
@@ -235,9 +235,20 @@ func (p *partition) tail(ctx, hard context.Context, c *feed.Chunk) *stop {
 // emptyReads is how many reads plan.Tail wants to see.
 const emptyReads = 2
 
-// assignedWithin is how long a partition takes to be assigned that nobody else
-// of the living holds: the dead keep theirs for a session timeout.
-const assignedWithin = workers.DefaultSessionTimeout + 5*time.Second
+// newGaps begins a partition of a process that started clean, or not. The dead
+// keep their partitions for a session timeout: what is assigned later than that
+// was the living's. After a start that was not clean it may take some seconds
+// more.
+func newGaps(settings fill.Settings, clean bool) gaps {
+	g := gaps{settings: settings, doubt: !clean, late: time.Now().Add(workers.DefaultSessionTimeout)}
+	if !clean {
+		g.late = g.late.Add(joinTime)
+	}
+	return g
+}
+
+// joinTime is how long the group takes to give a new member what is free.
+const joinTime = 5 * time.Second
 
 // fillPorts is what a fill needs, for one partition and one fill.
 type fillPorts struct {
@@ -258,7 +269,7 @@ func (f *fillPorts) leave() {
 // Allowed takes a new permit, which lasts as long as the lease does by now. With
 // an assignment that is not the one before, counters are not carried over, and
 // somebody else may have been at work meanwhile; before the first one too, where
-// it came so late that it was somebody else's until then.
+// it came late.
 func (f *fillPorts) Allowed() (time.Time, error) {
 	f.leave()
 	permit, ok := f.p.lease.Enter(f.p.dst.Topic, f.p.dst.Partition)
@@ -268,7 +279,7 @@ func (f *fillPorts) Allowed() (time.Time, error) {
 	g := &f.p.gaps
 	switch term := permit.Term(); {
 	case g.term == nil:
-		g.term, g.doubt = term, g.doubt || time.Since(g.began) > assignedWithin && !f.p.turn.Alone()
+		g.term, g.doubt = term, g.doubt || permit.Since().After(g.late)
 	case g.term != term:
 		permit.Leave()
 		f.anew = true

@@ -29,6 +29,8 @@ type Permit interface {
 	Until() time.Time
 	// Term tells assignments apart: another one, another term.
 	Term() any
+	// Since is when the partition was assigned.
+	Since() time.Time
 	Leave()
 }
 

@@ -446,7 +446,6 @@ func (l *memLineage) PutEpoch(_ context.Context, r control.EpochRecord) error {
 type alone struct{}
 
 func (alone) Mine(context.Context) (string, bool) { return "", true }
-func (alone) Alone() bool                         { return true }
 
 type memMemory struct{}
 

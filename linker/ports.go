@@ -70,9 +70,6 @@ type Memory interface {
 // started last may. It waits where another one has to learn of this one first.
 type Turn interface {
 	Mine(ctx context.Context) (rival string, mine bool)
-	// Alone tells that no other process of the link can have held a lease since
-	// this one began: none was on record then, and none has been since.
-	Alone() bool
 }
 
 // Trouble is why a cluster or topic cannot be used now. It is an error.

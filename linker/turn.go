@@ -39,6 +39,14 @@ func (l *Link) claim(ctx context.Context, store Store) error {
 	return nil
 }
 
+// startedClean tells that no process of the link was on record when this one
+// began, and that it never had to claim the link again.
+func (l *Link) startedClean() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.clean
+}
+
 // Mine implements Turn.
 func (l *Link) Mine(ctx context.Context) (rival string, mine bool) {
 	l.mu.Lock()
@@ -49,15 +57,6 @@ func (l *Link) Mine(ctx context.Context) (rival string, mine bool) {
 	}
 	r, ok := store.Worker(l.o.Name)
 	return r.Worker, ok && r.Worker == l.o.Worker
-}
-
-// Alone implements Turn.
-func (l *Link) Alone() bool {
-	l.mu.Lock()
-	store, clean := l.store, l.clean
-	l.mu.Unlock()
-	r, ok := store.Worker(l.o.Name)
-	return clean && ok && r.Worker == l.o.Worker
 }
 
 // takeTurn claims the link where this process is not on record, because the

@@ -27,8 +27,6 @@ func (t turns) Mine(context.Context) (string, bool) {
 	return fmt.Sprint(*t.whose), *t.whose == t.me
 }
 
-func (turns) Alone() bool { return false }
-
 // TestG3_TwinsWhoseProducerIsForgotten: on old records the target forgets the
 // producer all the time, so that sequences keep nobody out; whose turn it is
 // does.

@@ -24,8 +24,10 @@ type lease struct {
 
 // holding is one assigned partition.
 type holding struct {
-	// from is the first heartbeat whose answer counts for it (W1).
+	// from is the first heartbeat whose answer counts for it (W1), since when it
+	// was assigned.
 	from   uint64
+	since  time.Time
 	writes int
 	// latest is the end of the last lease that a write was given.
 	latest time.Time
@@ -39,10 +41,10 @@ func newLease(length time.Duration) *lease {
 
 // assign adds partitions and returns how many are new. What is there already
 // stays as it is.
-func (l *lease) assign(ps []Partition) (more int) {
+func (l *lease) assign(ps []Partition, now time.Time) (more int) {
 	for _, p := range ps {
 		if l.held[p] == nil {
-			l.held[p] = &holding{from: l.begun + 1}
+			l.held[p] = &holding{from: l.begun + 1, since: now}
 			more++
 		}
 	}

@@ -16,42 +16,42 @@ func TestLease(t *testing.T) {
 		p, q bool
 	}{
 		"nothing assigned": {func(l *lease) { l.renew(l.begin(), at(0)) }, 1, false, false},
-		"no heartbeat yet": {func(l *lease) { l.assign([]Partition{p}) }, 0, false, false},
+		"no heartbeat yet": {func(l *lease) { l.assign([]Partition{p}, at(0)) }, 0, false, false},
 		"a heartbeat sent before the assignment (W1)": {func(l *lease) {
 			b := l.begin()
-			l.assign([]Partition{p})
+			l.assign([]Partition{p}, at(0))
 			l.renew(b, at(0))
 		}, 1, false, false},
-		"assigned and confirmed": {func(l *lease) { l.assign([]Partition{p}); l.renew(l.begin(), at(0)) }, 6, true, false},
-		"over":                   {func(l *lease) { l.assign([]Partition{p}); l.renew(l.begin(), at(0)) }, 7, false, false},
+		"assigned and confirmed": {func(l *lease) { l.assign([]Partition{p}, at(0)); l.renew(l.begin(), at(0)) }, 6, true, false},
+		"over":                   {func(l *lease) { l.assign([]Partition{p}, at(0)); l.renew(l.begin(), at(0)) }, 7, false, false},
 		"a later assignment waits, the earlier one goes on": {func(l *lease) {
-			l.assign([]Partition{p})
+			l.assign([]Partition{p}, at(0))
 			l.renew(l.begin(), at(0))
-			l.assign([]Partition{p, q})
+			l.assign([]Partition{p, q}, at(0))
 		}, 1, true, false},
 		"renewed": {func(l *lease) {
-			l.assign([]Partition{p, q})
+			l.assign([]Partition{p, q}, at(0))
 			l.renew(l.begin(), at(0))
 			l.renew(l.begin(), at(5))
 		}, 11, true, true},
 		"an old answer that comes late": {func(l *lease) {
-			l.assign([]Partition{p})
+			l.assign([]Partition{p}, at(0))
 			old := l.begin()
 			l.renew(l.begin(), at(5))
 			l.renew(old, at(0))
 		}, 11, true, false},
-		"void (W3)":                 {func(l *lease) { l.assign([]Partition{p}); l.renew(l.begin(), at(0)); l.void() }, 1, false, false},
-		"renewed after it was void": {func(l *lease) { l.assign([]Partition{p}); l.void(); l.renew(l.begin(), at(0)) }, 1, true, false},
+		"void (W3)":                 {func(l *lease) { l.assign([]Partition{p}, at(0)); l.renew(l.begin(), at(0)); l.void() }, 1, false, false},
+		"renewed after it was void": {func(l *lease) { l.assign([]Partition{p}, at(0)); l.void(); l.renew(l.begin(), at(0)) }, 1, true, false},
 		"dropped (W4)": {func(l *lease) {
-			l.assign([]Partition{p, q})
+			l.assign([]Partition{p, q}, at(0))
 			l.renew(l.begin(), at(0))
 			l.drop([]Partition{p})
 		}, 1, false, true},
 		"dropped and assigned again": {func(l *lease) {
-			l.assign([]Partition{p})
+			l.assign([]Partition{p}, at(0))
 			l.renew(l.begin(), at(0))
 			l.drop([]Partition{p})
-			l.assign([]Partition{p})
+			l.assign([]Partition{p}, at(0))
 		}, 1, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestLeaseCountsWrites(t *testing.T) {
 	if h, _ := l.enter(p[0], now); h != nil {
 		t.Fatal("a permit without a lease")
 	}
-	l.assign(p)
+	l.assign(p, time.Time{})
 	l.renew(l.begin(), now)
 	h, until := l.enter(p[0], now)
 	again, _ := l.enter(p[0], now)
@@ -106,7 +106,7 @@ func TestLapse(t *testing.T) {
 		want bool
 	}{
 		{"empty", func() {}, false},
-		{"assigned, never held", func() { l.assign([]Partition{{"t", 0}}) }, false},
+		{"assigned, never held", func() { l.assign([]Partition{{"t", 0}}, time.Time{}) }, false},
 		{"held", func() { l.renew(l.begin(), now) }, false},
 		{"expired", func() { now = now.Add(time.Second) }, true},
 		{"renewed", func() { l.renew(l.begin(), now) }, false},

@@ -269,7 +269,7 @@ func (m *Members) leave(life context.Context, cl *kgo.Client) {
 // nothing.
 func (m *Members) assigned(ctx context.Context, ps []Partition) {
 	m.mu.Lock()
-	m.met.assigned(ctx, m.lease.assign(ps))
+	m.met.assigned(ctx, m.lease.assign(ps, time.Now()))
 	m.trouble.assigned(ps)
 	m.mu.Unlock()
 	poke(m.beatNow)

@@ -21,6 +21,9 @@ func (p *Permit) Until() time.Time { return p.until }
 // partition.
 func (p *Permit) Term() any { return p.h }
 
+// Since is when the partition was assigned to this process.
+func (p *Permit) Since() time.Time { return p.h.since }
+
 // Leave ends the write: its answer is there, or nobody will carry it out any
 // more. Further calls do nothing.
 func (p *Permit) Leave() {
