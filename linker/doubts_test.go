@@ -103,6 +103,22 @@ func TestK8_NewAssignments(t *testing.T) {
 	}
 }
 
+// TestK6_MarkersAreRemembered: where the log begins with a gap, the broker knows
+// the producer by the markers there, so that the data behind them wait for no
+// other process.
+func TestK6_MarkersAreRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := rig(t, 1)
+		m.compacted = true
+		m.turn = turns{&sync.Mutex{}, new(int), 1} // another one's
+		m.src.skip(3)
+		m.src.write(records(3, 10, "src"), 0, batch.CodecNone)
+		m.start(t)
+		m.mustBeEqual(t)
+		m.stop()
+	})
+}
+
 // TestK8_DoubtIsPassedOn: a process that began in doubt and ends before that can
 // have settled leaves it to the next one; one that outlives the others of its link
 // goes on record again, so that its own end is not taken for an orderly one.

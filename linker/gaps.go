@@ -52,6 +52,7 @@ func (p *partition) fill(ctx, hard context.Context, runs []ledger.Run) *stop {
 	if _, err := ports.Allowed(); err != nil {
 		return p.notOwner()
 	}
+	unguarded := p.unguarded(time.Now())
 	f := fill.Filler{Ports: ports, Settings: p.gaps.settings, Observe: p.observeFill}
 	r := f.Fill(ctx, hard, fill.Gap{Expect: p.next, Runs: runs, Trust: p.gaps.trust, Doubt: p.gaps.doubt}, p.gaps.counters)
 	p.gaps.counters, p.gaps.trust, p.gaps.doubt = r.Counters, r.Trust, r.InDoubt
@@ -62,7 +63,7 @@ func (p *partition) fill(ctx, hard context.Context, runs []ledger.Run) *stop {
 	if r.Err != nil {
 		return p.onFill(r)
 	}
-	if p.unguarded(time.Now()) {
+	if unguarded {
 		// The entry that a marker makes where the broker has forgotten this producer
 		// wants sequence 0 next, and knows nothing of the one before.
 		return p.findSequence(ctx, p.next, batch.Header{ProducerID: -1})
@@ -84,6 +85,7 @@ func (p *partition) noteFilled(r fill.Result) {
 		return
 	}
 	p.next, p.sent, p.confirmed, p.confirmedAt = r.End, r.End, r.End, time.Now()
+	p.lastTimestamp = p.confirmedAt.UnixMilli() // markers carry the broker's clock
 	p.shown.sawTarget(feed.Unknown, p.next, p.confirmedAt)
 	if r.Counters.Low() && !p.gaps.low {
 		p.gaps.low = true
