@@ -103,6 +103,14 @@ func TestK8_NewAssignments(t *testing.T) {
 	}
 }
 
+// noTurn fails where somebody asks for the turn.
+type noTurn struct{ t *testing.T }
+
+func (n noTurn) Mine(context.Context) (string, bool) {
+	n.t.Error("a partition takes itself for unguarded")
+	return "", false
+}
+
 // TestK6_MarkersAreRemembered: where the log begins with a gap, the broker knows
 // the producer by the markers there, so that the data behind them wait for no
 // other process.
@@ -110,7 +118,7 @@ func TestK6_MarkersAreRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := rig(t, 1)
 		m.compacted = true
-		m.turn = turns{&sync.Mutex{}, new(int), 1} // another one's
+		m.turn = noTurn{t}
 		m.src.skip(3)
 		m.src.write(records(3, 10, "src"), 0, batch.CodecNone)
 		m.start(t)
