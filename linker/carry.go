@@ -35,8 +35,10 @@ func (p *partition) carry(ctx, hard context.Context, c *feed.Chunk) *stop {
 		p.compacted.Store(true)
 		p.book.watch(true, topics.Traits{})
 	}
-	for raw := c.Batches; len(entries) > 0; {
-		step := plan.Next(p.sent, entries, p.policy(), p.limits)
+	raw := c.Batches
+	for step := p.decide(p.sent, entries); len(entries) > 0; {
+		rest := entries[step.Entries:]
+		var next plan.Step
 		switch step.Kind {
 		case plan.Drop:
 		case plan.Wait:
@@ -46,18 +48,28 @@ func (p *partition) carry(ctx, hard context.Context, c *feed.Chunk) *stop {
 		case plan.Halt:
 			return &stop{event: state.Stopped, reason: step.Reason, detail: step.Detail}
 		default:
-			p.follow = appender.Follow(step.Entries < len(entries))
+			next = p.decide(step.End, rest)
+			p.follow = appender.Follow(next.Kind == plan.Append || next.Kind == plan.Merge || next.Kind == plan.Recode)
 			if s := p.write(ctx, hard, step, raw[:step.Entries]); s != nil {
 				return s
 			}
 		}
-		entries, raw = entries[step.Entries:], raw[step.Entries:]
 		if ctx.Err() != nil {
 			return reprobe("ended")
 		}
 		p.keepShowing(ctx)
+		entries, raw = rest, raw[step.Entries:]
+		if next.Kind == plan.Wait || p.sent != step.End { // not decided yet, or for another offset
+			next = p.decide(p.sent, entries)
+		}
+		step = next
 	}
 	return nil
+}
+
+// decide is what to do with the first of entries at an offset.
+func (p *partition) decide(at int64, entries []plan.Entry) plan.Step {
+	return plan.Next(at, entries, p.policy(), p.limits)
 }
 
 const (
