@@ -33,7 +33,7 @@
 //	    sight, and never beyond what the target holds (trims.go).
 //	K8  Markers and pads are written only under the lease of the link's group
 //	    (gaps.go, padding.go), after a fresh look at the log end or directly
-//	    after an answer that tells it. A new assignment begins in doubt, also one
-//	    that comes late and so from a process that lived beside this one, and so
+//	    after an answer that tells it. A new assignment begins in doubt, also the
+//	    first one of a partition that another process held beside this one, and so
 //	    does a start after one that did not end in an orderly way.
 package linker

@@ -11,14 +11,14 @@ import (
 	"klink/linker/control"
 	"klink/linker/fill"
 	"klink/linker/state"
-	"klink/linker/workers"
 )
 
 // termLease gives the partition to somebody else and back when it was entered
 // often enough; before its time it is not held at all.
 type termLease struct {
 	memLease
-	from time.Time
+	from      time.Time
+	inherited bool
 
 	mu      sync.Mutex // guards all below
 	entered int
@@ -45,17 +45,16 @@ func (l *termLease) Enter(string, int32) (Permit, bool) {
 	case l.change:
 		l.changed = time.Now()
 	}
-	return termPermit{term: l.change > 0 && l.entered >= l.change, since: l.from}, true
+	return termPermit{term: l.change > 0 && l.entered >= l.change, inherited: l.inherited}, true
 }
 
 type termPermit struct {
 	memPermit
-	term  bool
-	since time.Time
+	term, inherited bool
 }
 
-func (p termPermit) Term() any        { return p.term }
-func (p termPermit) Since() time.Time { return p.since }
+func (p termPermit) Term() any       { return p.term }
+func (p termPermit) Inherited() bool { return p.inherited }
 
 // TestK8_NewAssignments: what former owners may have on its way is waited for
 // where a partition changes hands in the middle of a gap, and where it comes for
@@ -66,14 +65,15 @@ func TestK8_NewAssignments(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		after time.Duration // of the first assignment
+		alive bool          // whoever had it before
 		gap   time.Duration // of the first gap
 		entry int           // before which another assignment comes
 		waits bool
 	}{
 		{name: "early"},
 		{name: "early, and the gap is late", gap: time.Minute},
-		{name: "from the dead", after: workers.DefaultSessionTimeout - time.Second},
-		{name: "from the living", after: workers.DefaultSessionTimeout + time.Second, waits: true},
+		{name: "late", after: time.Minute},
+		{name: "from the living", after: 20 * time.Second, alive: true, waits: true},
 		{name: "before the first request of a fill", entry: 2, waits: true},
 		{name: "between two requests of a fill", entry: 3, waits: true},
 	} {
@@ -82,7 +82,7 @@ func TestK8_NewAssignments(t *testing.T) {
 				m := rig(t, 1)
 				m.compacted = true
 				m.src.write(records(0, 10, "src"), 0, batch.CodecNone)
-				l := &termLease{from: time.Now().Add(c.after), change: c.entry}
+				l := &termLease{from: time.Now().Add(c.after), inherited: c.alive, change: c.entry}
 				m.lease = l
 				m.start(t)
 				time.Sleep(c.gap)

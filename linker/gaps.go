@@ -14,7 +14,6 @@ import (
 	"klink/linker/ledger"
 	"klink/linker/plan"
 	"klink/linker/state"
-	"klink/linker/workers"
 )
 
 // leasePatience is how long a gap waits quietly for the lease, as one begins to
@@ -25,10 +24,8 @@ const leasePatience = 500 * time.Millisecond
 // partition's goroutine.
 type gaps struct {
 	settings fill.Settings
-	// term is the assignment that counters were reserved in. One that comes after
-	// late comes from a process that lived when this partition's loop began.
+	// term is the assignment that counters were reserved in.
 	term     any
-	late     time.Time
 	counters fill.Counters
 	// trust is for the next marker (M1); doubt says that markers of a former owner
 	// may still be on their way.
@@ -237,21 +234,6 @@ func (p *partition) tail(ctx, hard context.Context, c *feed.Chunk) *stop {
 // emptyReads is how many reads plan.Tail wants to see.
 const emptyReads = 2
 
-// newGaps begins a partition of a process that started clean, or not. The dead
-// keep their partitions for a session timeout: what is assigned later than that
-// was the living's. After a start that was not clean it may take some seconds
-// more.
-func newGaps(settings fill.Settings, clean bool) gaps {
-	g := gaps{settings: settings, doubt: !clean, late: time.Now().Add(workers.DefaultSessionTimeout)}
-	if !clean {
-		g.late = g.late.Add(joinTime)
-	}
-	return g
-}
-
-// joinTime is how long the group takes to give a new member what is free.
-const joinTime = 5 * time.Second
-
 // fillPorts is what a fill needs, for one partition and one fill.
 type fillPorts struct {
 	p      *partition
@@ -271,7 +253,7 @@ func (f *fillPorts) leave() {
 // Allowed takes a new permit, which lasts as long as the lease does by now. With
 // an assignment that is not the one before, counters are not carried over, and
 // somebody else may have been at work meanwhile; before the first one too, where
-// it came late.
+// it was not free.
 func (f *fillPorts) Allowed() (time.Time, error) {
 	f.leave()
 	permit, ok := f.p.lease.Enter(f.p.dst.Topic, f.p.dst.Partition)
@@ -281,7 +263,7 @@ func (f *fillPorts) Allowed() (time.Time, error) {
 	g := &f.p.gaps
 	switch term := permit.Term(); {
 	case g.term == nil:
-		g.term, g.doubt = term, g.doubt || permit.Since().After(g.late)
+		g.term, g.doubt = term, g.doubt || permit.Inherited()
 	case g.term != term:
 		permit.Leave()
 		f.anew = true

@@ -29,8 +29,9 @@ type Permit interface {
 	Until() time.Time
 	// Term tells assignments apart: another one, another term.
 	Term() any
-	// Since is when the partition was assigned.
-	Since() time.Time
+	// Inherited tells that somebody else who lived beside this process may have
+	// held the partition until it came here.
+	Inherited() bool
 	Leave()
 }
 

@@ -194,7 +194,7 @@ type memPermit struct{}
 
 func (memPermit) Until() time.Time { return time.Now().Add(time.Hour) }
 func (memPermit) Term() any        { return 1 }
-func (memPermit) Since() time.Time { return time.Time{} }
+func (memPermit) Inherited() bool  { return false }
 func (memPermit) Leave()           {}
 
 // memPolicies are topics that take pads and trims.

@@ -68,7 +68,7 @@ func (m *mirror) start(t *testing.T) {
 		log: slog.New(slog.DiscardHandler), crowd: newCrowd(slog.New(slog.DiscardHandler)), count: count, guard: 24 * time.Hour,
 		confirmed: feed.Unknown, moved: make(chan sight), shown: newShown(0, "w"),
 	}
-	p.gaps = newGaps(fill.Settings{SettleTime: 2 * time.Second}, !m.doubt)
+	p.gaps = gaps{doubt: m.doubt, settings: fill.Settings{SettleTime: 2 * time.Second}}
 	m.doubt = true // of the next process
 	p.pad = padding{policies: memPolicies{}, from: Earliest{}, limit: 1 << 40, codec: batch.CodecLZ4}
 	p.book.tombstonesFor = stockTombstones

@@ -219,7 +219,7 @@ func (t *topic) newPartition(n int32, guard time.Duration) *partition {
 	p.maxBatchBytes.Store(int64(t.prepared.MaxBatchBytes))
 	p.book.tombstonesFor = stockTombstones
 	p.watch(t.found)
-	p.gaps = newGaps(o.Fills, t.link.startedClean())
+	p.gaps = gaps{settings: o.Fills, doubt: !t.link.startedClean()}
 	p.pad = padding{settings: o.Pads, policies: o.Policies, from: o.From, limit: o.PadLimit, overrun: o.Overrun,
 		codec: batch.DefaultPadOptions().Codec}
 	return p

@@ -24,15 +24,15 @@ type lease struct {
 
 // holding is one assigned partition.
 type holding struct {
-	// from is the first heartbeat whose answer counts for it (W1), since when it
-	// was assigned.
+	// from is the first heartbeat whose answer counts for it (W1).
 	from   uint64
-	since  time.Time
 	writes int
 	// latest is the end of the last lease that a write was given.
 	latest time.Time
 	// idle is closed with the last write; nil while nobody waits for that.
 	idle chan struct{}
+	// inherited: it came late, see Permit.
+	inherited bool
 }
 
 func newLease(length time.Duration) *lease {
@@ -41,10 +41,10 @@ func newLease(length time.Duration) *lease {
 
 // assign adds partitions and returns how many are new. What is there already
 // stays as it is.
-func (l *lease) assign(ps []Partition, now time.Time) (more int) {
+func (l *lease) assign(ps []Partition, late func(Partition) bool) (more int) {
 	for _, p := range ps {
 		if l.held[p] == nil {
-			l.held[p] = &holding{from: l.begun + 1, since: now}
+			l.held[p] = &holding{from: l.begun + 1, inherited: late(p)}
 			more++
 		}
 	}

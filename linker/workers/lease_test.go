@@ -2,6 +2,7 @@ package workers
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -16,42 +17,42 @@ func TestLease(t *testing.T) {
 		p, q bool
 	}{
 		"nothing assigned": {func(l *lease) { l.renew(l.begin(), at(0)) }, 1, false, false},
-		"no heartbeat yet": {func(l *lease) { l.assign([]Partition{p}, at(0)) }, 0, false, false},
+		"no heartbeat yet": {func(l *lease) { l.assign([]Partition{p}, early) }, 0, false, false},
 		"a heartbeat sent before the assignment (W1)": {func(l *lease) {
 			b := l.begin()
-			l.assign([]Partition{p}, at(0))
+			l.assign([]Partition{p}, early)
 			l.renew(b, at(0))
 		}, 1, false, false},
-		"assigned and confirmed": {func(l *lease) { l.assign([]Partition{p}, at(0)); l.renew(l.begin(), at(0)) }, 6, true, false},
-		"over":                   {func(l *lease) { l.assign([]Partition{p}, at(0)); l.renew(l.begin(), at(0)) }, 7, false, false},
+		"assigned and confirmed": {func(l *lease) { l.assign([]Partition{p}, early); l.renew(l.begin(), at(0)) }, 6, true, false},
+		"over":                   {func(l *lease) { l.assign([]Partition{p}, early); l.renew(l.begin(), at(0)) }, 7, false, false},
 		"a later assignment waits, the earlier one goes on": {func(l *lease) {
-			l.assign([]Partition{p}, at(0))
+			l.assign([]Partition{p}, early)
 			l.renew(l.begin(), at(0))
-			l.assign([]Partition{p, q}, at(0))
+			l.assign([]Partition{p, q}, early)
 		}, 1, true, false},
 		"renewed": {func(l *lease) {
-			l.assign([]Partition{p, q}, at(0))
+			l.assign([]Partition{p, q}, early)
 			l.renew(l.begin(), at(0))
 			l.renew(l.begin(), at(5))
 		}, 11, true, true},
 		"an old answer that comes late": {func(l *lease) {
-			l.assign([]Partition{p}, at(0))
+			l.assign([]Partition{p}, early)
 			old := l.begin()
 			l.renew(l.begin(), at(5))
 			l.renew(old, at(0))
 		}, 11, true, false},
-		"void (W3)":                 {func(l *lease) { l.assign([]Partition{p}, at(0)); l.renew(l.begin(), at(0)); l.void() }, 1, false, false},
-		"renewed after it was void": {func(l *lease) { l.assign([]Partition{p}, at(0)); l.void(); l.renew(l.begin(), at(0)) }, 1, true, false},
+		"void (W3)":                 {func(l *lease) { l.assign([]Partition{p}, early); l.renew(l.begin(), at(0)); l.void() }, 1, false, false},
+		"renewed after it was void": {func(l *lease) { l.assign([]Partition{p}, early); l.void(); l.renew(l.begin(), at(0)) }, 1, true, false},
 		"dropped (W4)": {func(l *lease) {
-			l.assign([]Partition{p, q}, at(0))
+			l.assign([]Partition{p, q}, early)
 			l.renew(l.begin(), at(0))
 			l.drop([]Partition{p})
 		}, 1, false, true},
 		"dropped and assigned again": {func(l *lease) {
-			l.assign([]Partition{p}, at(0))
+			l.assign([]Partition{p}, early)
 			l.renew(l.begin(), at(0))
 			l.drop([]Partition{p})
-			l.assign([]Partition{p}, at(0))
+			l.assign([]Partition{p}, early)
 		}, 1, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +75,7 @@ func TestLeaseCountsWrites(t *testing.T) {
 	if h, _ := l.enter(p[0], now); h != nil {
 		t.Fatal("a permit without a lease")
 	}
-	l.assign(p, time.Time{})
+	l.assign(p, early)
 	l.renew(l.begin(), now)
 	h, until := l.enter(p[0], now)
 	again, _ := l.enter(p[0], now)
@@ -106,7 +107,7 @@ func TestLapse(t *testing.T) {
 		want bool
 	}{
 		{"empty", func() {}, false},
-		{"assigned, never held", func() { l.assign([]Partition{{"t", 0}}, time.Time{}) }, false},
+		{"assigned, never held", func() { l.assign([]Partition{{"t", 0}}, early) }, false},
 		{"held", func() { l.renew(l.begin(), now) }, false},
 		{"expired", func() { now = now.Add(time.Second) }, true},
 		{"renewed", func() { l.renew(l.begin(), now) }, false},
@@ -118,4 +119,39 @@ func TestLapse(t *testing.T) {
 			t.Errorf("%s: lapsed is %v", s.what, !s.want)
 		}
 	}
+}
+
+func early(Partition) bool { return false }
+
+// What a member that lived beside this one may have had comes later than what
+// was free when this one joined, or when it began to share a topic.
+func TestInherited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(Options{Group: "g"})
+		ctx := t.Context()
+		inherited := func(topic string, n int32) bool {
+			m.lease.renew(m.lease.begin(), time.Now())
+			p, ok := m.Enter(topic, n)
+			if !ok {
+				t.Fatalf("%s/%d is not held", topic, n)
+			}
+			defer p.Leave()
+			return p.Inherited()
+		}
+		m.Watch([]string{"a"})
+		time.Sleep(time.Minute) // until the group is there
+		m.assigned(ctx, []Partition{{"a", 0}})
+		time.Sleep(DefaultMargin)
+		m.assigned(ctx, []Partition{{"a", 1}}) // handed over
+		time.Sleep(DefaultSessionTimeout)
+		m.assigned(ctx, []Partition{{"a", 0}, {"a", 2}})
+		m.Watch([]string{"a", "b"})
+		time.Sleep(DefaultHeartbeat)
+		m.assigned(ctx, []Partition{{"b", 0}})
+		for p, want := range map[Partition]bool{{"a", 0}: false, {"a", 1}: false, {"a", 2}: true, {"b", 0}: false} {
+			if got := inherited(p.Topic, p.Partition); got != want {
+				t.Errorf("%v: inherited %t, want %t", p, got, want)
+			}
+		}
+	})
 }

@@ -94,7 +94,8 @@ type Members struct {
 	mu      sync.Mutex // guards all below; never held over a request
 	running bool
 	stopped bool
-	watched map[string]bool
+	watched map[string]time.Time // since when
+	joined  time.Time            // the first time
 	lease   *lease
 	lapsed  bool // as it was last told
 	trouble trouble
@@ -104,20 +105,24 @@ type Members struct {
 func New(o Options) *Members {
 	o.setDefaults()
 	return &Members{opts: o, met: newMetrics(o.Meter, o.Link), changed: make(chan struct{}, 1), watch: make(chan struct{}, 1),
-		beatNow: make(chan struct{}, 1), watched: make(map[string]bool), lease: newLease(o.SessionTimeout - o.Margin)}
+		beatNow: make(chan struct{}, 1), watched: make(map[string]time.Time), lease: newLease(o.SessionTimeout - o.Margin)}
 }
 
 // Watch names the target topics to share; it replaces what was named before.
 // Topics that do not exist yet are waited for. It may be called at any time.
 func (m *Members) Watch(topics []string) {
 	m.mu.Lock()
-	next := make(map[string]bool, len(topics))
+	now := time.Now()
+	next := make(map[string]time.Time, len(topics))
 	for _, t := range topics {
-		next[t] = true
+		next[t] = now
+		if at, ok := m.watched[t]; ok {
+			next[t] = at
+		}
 	}
 	same := maps.Equal(next, m.watched)
 	m.watched = next
-	m.trouble.watching(len(next) > 0, time.Now())
+	m.trouble.watching(len(next) > 0, now)
 	m.mu.Unlock()
 	if !same {
 		poke(m.watch)
@@ -217,19 +222,19 @@ func (m *Members) clientOptions(life context.Context) []kgo.Opt {
 
 // follow brings the subscription to what is watched.
 func (m *Members) follow(ctx context.Context, cl *kgo.Client) {
-	now := make(map[string]bool)
+	now := make(map[string]time.Time)
 	for {
 		m.mu.Lock()
 		want := m.watched
 		m.mu.Unlock()
 		var gone, more []string
 		for t := range now {
-			if !want[t] {
+			if _, ok := want[t]; !ok {
 				gone = append(gone, t)
 			}
 		}
 		for t := range want {
-			if !now[t] {
+			if _, ok := now[t]; !ok {
 				more = append(more, t)
 			}
 		}
@@ -269,7 +274,11 @@ func (m *Members) leave(life context.Context, cl *kgo.Client) {
 // nothing.
 func (m *Members) assigned(ctx context.Context, ps []Partition) {
 	m.mu.Lock()
-	m.met.assigned(ctx, m.lease.assign(ps, time.Now()))
+	now := time.Now()
+	if m.joined.IsZero() {
+		m.joined = now
+	}
+	m.met.assigned(ctx, m.lease.assign(ps, func(p Partition) bool { return m.lateLocked(p, now) }))
 	m.trouble.assigned(ps)
 	m.mu.Unlock()
 	poke(m.beatNow)
@@ -277,6 +286,17 @@ func (m *Members) assigned(ctx context.Context, ps []Partition) {
 		m.opts.Logger.Info("partitions assigned", keyGroup, m.opts.Group, keyCount, len(ps))
 		poke(m.changed)
 	}
+}
+
+// lateLocked tells whether a partition comes so late that a member that was alive
+// when this one joined, or began to share the topic, may have died with it: what
+// the dead of that time had came with the join.
+func (m *Members) lateLocked(p Partition, now time.Time) bool {
+	since := m.joined
+	if at := m.watched[p.Topic]; at.After(since) {
+		since = at
+	}
+	return now.Sub(since) > m.opts.SessionTimeout-2*m.opts.Heartbeat
 }
 
 // revoked gives partitions up (W4) and waits for the writes under way (W5).

@@ -21,8 +21,10 @@ func (p *Permit) Until() time.Time { return p.until }
 // partition.
 func (p *Permit) Term() any { return p.h }
 
-// Since is when the partition was assigned to this process.
-func (p *Permit) Since() time.Time { return p.h.since }
+// Inherited tells that the partition may have been held by a process that lived
+// beside this one until it fell silent, and not only by one that was dead when
+// this one joined.
+func (p *Permit) Inherited() bool { return p.h.inherited }
 
 // Leave ends the write: its answer is there, or nobody will carry it out any
 // more. Further calls do nothing.

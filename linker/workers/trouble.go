@@ -114,7 +114,7 @@ func (m *Members) errors(ctx context.Context, cl *kgo.Client) {
 			}
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			if m.watched[topic] {
+			if _, ok := m.watched[topic]; ok {
 				m.trouble.topic(topic, err, time.Now())
 			}
 		})
