@@ -112,9 +112,12 @@ func (t *Target) Ensure(ctx context.Context, plans []Plan) ([]Outcome, error) {
 			return nil, err
 		}
 		// Somebody was quicker: it is an existing topic like others now.
-		_, more, err := t.look(ctx, raced)
+		unseen, more, err := t.look(ctx, raced)
 		if err != nil {
 			return nil, err
+		}
+		for _, w := range unseen {
+			w.out.refuse(state.TopicMissing, "somebody else made the topic just now, and the broker that was asked does not know it yet")
 		}
 		existing = append(existing, more...)
 	}

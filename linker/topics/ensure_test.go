@@ -218,6 +218,15 @@ func TestEnsureRaces(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	})
+	t.Run("created meanwhile, and not known to all brokers", func(t *testing.T) {
+		c := newCluster(t)
+		c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.CreateTopics}, Err: kerr.TopicAlreadyExists})
+		cl := newClient(t, c)
+		if o := ensure(t, cl, plan("orders", 3, Settings{}))[0]; o.Reason != state.TopicMissing || o.Detail == "" {
+			t.Errorf("%+v", o)
+		}
+		usable(t, ensure(t, cl, plan("orders", 3, Settings{})))
+	})
 	t.Run("answer says timeout, and it was created", func(t *testing.T) {
 		c := newCluster(t)
 		c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.CreateTopics}, Err: kerr.RequestTimedOut})
