@@ -53,6 +53,9 @@ func (s *shell) probe(c *cli.Context) error {
 	}
 	r, err := s.parts.Probe(c.Context, cfg)
 	if err != nil {
+		if c.Context.Err() != nil {
+			err = c.Context.Err() // whatever it was in the midst of
+		}
 		return probeError(r, err)
 	}
 	if asJSON {
