@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -102,8 +101,7 @@ type fillKill struct {
 // at least at half of the kills. A marker that reaches the broker only when the
 // next process is at work neither is one too many nor takes another's place; that
 // process shows that it waits. A process that ended in an orderly way leaves
-// nothing to wait for. Beside them two processes share a link, and one of them
-// takes over from the other.
+// nothing to wait for.
 func TestG1_FillsOutliveKills(t *testing.T) {
 	t.Parallel()
 	// The records are older than a day, after which brokers forget producers.
@@ -112,7 +110,6 @@ func TestG1_FillsOutliveKills(t *testing.T) {
 		{name: "answered", door: &markerDoor{answers: true}},
 		{name: "late", door: &markerDoor{}},
 		{name: "twice", door: &markerDoor{}, again: true},
-		{name: "twins", door: &markerDoor{}},
 	}
 	wire := p.dst.Broker(1).Proxy()
 	for _, v := range all {
@@ -122,13 +119,7 @@ func TestG1_FillsOutliveKills(t *testing.T) {
 	}
 	var side sync.WaitGroup
 	for _, v := range all {
-		side.Go(func() {
-			if v.name == "twins" {
-				v.runTwins(t, p)
-			} else {
-				v.run(t, p)
-			}
-		})
+		side.Go(func() { v.run(t, p) })
 	}
 	side.Wait()
 	var kills, inFlight int
@@ -262,51 +253,6 @@ func requireSameView(t testing.TB, p pair, topics ...string) {
 	}
 }
 
-// runTwins lets two processes of one link mirror transactions: one of them fills
-// a gap, the other one waits for it or has seen it filled. Then one dies with a
-// marker in flight, and the other one, which has mirrored the data all the while,
-// takes its partitions over in doubt.
-func (v *fillKill) runTwins(t *testing.T, p pair) {
-	wait := smallLoad(t, p.src, v.name, 4, 300)
-	file := configFile(t, openLink(v.name, p.src.Bootstrap()[0], p.dst.Bootstrap()[0], v.name))
-	began := time.Now()
-	both := []*klink{startKlink(t, "-c", file), startKlink(t, "-c", file)}
-	shown := watchReasons(t, both, v.name)
-	wait()
-	requireSameView(t, p, v.name)
-	for _, k := range both {
-		k.awaitTopic(t, v.name, state.Active, "")
-	}
-	for at, times := range shown() {
-		t.Logf("twins: seen %s %d times", at, times)
-		if at.state == state.Halted || at.reason == state.Superseded {
-			t.Errorf("a twin shows %s", at)
-		}
-	}
-	// What a process gets in its first seconds it has from nobody living.
-	eventually(t, patience, "the twins to be old", func() bool { return time.Since(began) > 15*time.Second })
-	h := v.door.hold(t, 1)
-	transact(t, p.src, v.name, 4)
-	v.await(t, h.came, "a marker in flight")
-	heir := -1
-	eventually(t, patience, "one of the twins to wait for the other one", func() bool {
-		for i, k := range both {
-			if r, err := k.report(within(t, patience)); err == nil && v.shows(r.Links[0], h, state.NotOwner) {
-				heir = i
-			}
-		}
-		return heir >= 0
-	})
-	both[1-heir].kill(t)
-	v.kills++
-	v.inFlight++
-	v.awaitDoubt(t, both[heir], h)
-	v.arriveLate(t, p, h)
-	requireSameView(t, p, v.name)
-	both[heir].awaitTopic(t, v.name, state.Active, "")
-	both[heir].stop(t)
-}
-
 // transact writes a transaction with a record in each partition.
 func transact(t testing.TB, c lab.Cluster, topic string, partitions int32) {
 	t.Helper()
@@ -330,41 +276,4 @@ func transact(t testing.TB, c lab.Cluster, topic string, partitions int32) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// seenAt is what a process shows of a partition.
-type seenAt struct {
-	process int
-	state   state.State
-	reason  state.Reason
-}
-
-func (s seenAt) String() string {
-	return fmt.Sprintf("%s %s by process %d", s.state, s.reason, s.process)
-}
-
-// watchReasons notes what processes show of a topic's partitions, until the
-// function returned is called.
-func watchReasons(t testing.TB, all []*klink, topic string) (end func() map[seenAt]int) {
-	seen := map[seenAt]int{}
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		tick := time.NewTicker(100 * time.Millisecond)
-		defer tick.Stop()
-		for ; ctx.Err() == nil; <-tick.C {
-			for i, k := range all {
-				r, err := k.report(ctx)
-				if err != nil || len(r.Links) != 1 {
-					continue
-				}
-				for _, s := range topicOf(r.Links[0], topic).Partitions {
-					seen[seenAt{i, s.State, state.Reason(s.Reason)}]++
-				}
-			}
-		}
-	})
-	stop := sync.OnceFunc(func() { cancel(); wg.Wait() })
-	t.Cleanup(stop)
-	return func() map[seenAt]int { stop(); return seen }
 }
