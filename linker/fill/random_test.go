@@ -64,9 +64,9 @@ func FuzzFill(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		// A death takes three bytes or more. At the end of the input there are no
-		// faults any more, so that the gap is filled within the tries that run allows.
-		in = in[:min(len(in), 240)]
+		// A fault takes two bytes or more. At the end of the input there are none any
+		// more, so that the gap is filled within the tries that run allows.
+		in = in[:min(len(in), 150)]
 		synctest.Test(t, func(t *testing.T) {
 			runRandom(t, "fuzz", func(n int) int {
 				if len(in) == 0 {
