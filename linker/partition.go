@@ -23,11 +23,10 @@ type partition struct {
 	link string
 	src  feed.Partition
 	// srcID and dst.ID pin the topics; another id is another topic.
-	srcID      feed.TopicID
-	dst        appender.Target
-	identity   batch.Identity
-	compaction plan.Compaction
-	limits     plan.Limits
+	srcID    feed.TopicID
+	dst      appender.Target
+	identity batch.Identity
+	limits   plan.Limits
 
 	source    Source
 	srcReader Reader
@@ -216,7 +215,7 @@ func (p *partition) take(ctx, hard context.Context, ev feed.Event, ok bool) *sto
 		p.shownAt = time.Now()
 		p.shown.sawSource(ev.Chunk.LogStart, ev.Chunk.LastStable, ev.Chunk.HighWatermark, ev.Chunk.SeenAt)
 		p.book.sawSource(ev.Chunk.LastStable, ev.Chunk.SeenAt)
-		before := p.sent
+		before, empty := p.sent, len(ev.Chunk.Batches) == 0
 		s := p.carry(ctx, hard, ev.Chunk)
 		// Its bytes are needed until the last batch made of them has landed (K4).
 		if n := len(p.flights); n > 0 && p.sent > before {
@@ -224,7 +223,7 @@ func (p *partition) take(ctx, hard context.Context, ev feed.Event, ok bool) *sto
 		} else {
 			ev.Chunk.Release()
 		}
-		if s == nil && len(ev.Chunk.Batches) == 0 {
+		if s == nil && empty {
 			s = p.tail(ctx, hard, ev.Chunk)
 		}
 		if s != nil {

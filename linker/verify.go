@@ -62,7 +62,7 @@ func (p *partition) compare(ctx context.Context, r plan.Range) *stop {
 	defer p.compares.Release(1)
 	src := log{reader: p.srcReader, partition: p.src, id: p.srcID}
 	dst := log{reader: p.dstReader, partition: p.dstPartition(), id: feed.TopicID(p.dst.ID)}
-	equal, diff, err := plan.Compare(src.records(ctx, r), dst.records(ctx, r), r, p.compaction)
+	equal, diff, err := plan.Compare(src.records(ctx, r), dst.records(ctx, r), r, p.policy().Compaction)
 	if err != nil {
 		return p.onCompareError(err)
 	}
