@@ -74,7 +74,7 @@ func (p *partition) begin(ctx, hard context.Context, src, dst feed.Bounds, owned
 		s.Goal = rec.Goal
 	}
 	switch {
-	case dst.LogEnd > 0 && dst.LogEnd < src.LogStart && p.pad.record.Ready() || dst.LogEnd > 0 && !known && dst.LogEnd < src.LogStart && (owned || p.mirrored()):
+	case dst.LogEnd > 0 && dst.LogEnd < src.LogStart && (p.pad.record.Ready() || !known && (owned || p.mirrored())):
 		step := plan.Overrun(dst.LogEnd, src.LogStart, p.policy())
 		if step.Kind == plan.PadOver {
 			return p.runPadding(ctx, hard, pad.Goal{Offset: step.End, Reason: ledger.Retention})

@@ -161,10 +161,12 @@ func (p *partition) mirror(ctx, hard context.Context) *stop {
 		if len(p.flights) > 0 {
 			landed = p.flights[0].pending.Done()
 		}
-		settled, stop := p.padDue()
+		var settled <-chan time.Time // a padding has to be looked after again
+		if !p.pad.due.IsZero() {
+			settled = time.After(time.Until(p.pad.due))
+		}
 		select {
 		case <-ctx.Done():
-			stop()
 			return reprobe("ended")
 		case <-settled:
 			if s := p.settlePadding(ctx, hard); s != nil {
@@ -181,22 +183,10 @@ func (p *partition) mirror(ctx, hard context.Context) *stop {
 			p.advance()
 		case ev, ok := <-stream.Events:
 			if s := p.take(ctx, hard, ev, ok); s != nil {
-				stop()
 				return s
 			}
 		}
-		stop()
 	}
-}
-
-// padDue returns a channel that gives a value when a padding has to be looked
-// after again; nil where none does.
-func (p *partition) padDue() (<-chan time.Time, func()) {
-	if p.pad.due.IsZero() {
-		return nil, func() {}
-	}
-	t := time.NewTimer(time.Until(p.pad.due))
-	return t.C, func() { t.Stop() }
 }
 
 // take handles one event of the stream.
