@@ -26,6 +26,9 @@ func (l *lane) apply(x exchange, parts []part) (unwanted []*feed.Chunk) {
 	l.session.answered(x.resp.SessionID)
 	l.b.answeredLocked()
 	l.restLocked(x.took, x.bytes)
+	if l.fed && x.bytes > 0 && x.resp.ThrottleMillis == 0 {
+		l.trips.add(x.took)
+	}
 	for i := range parts {
 		p := &parts[i]
 		if p.chunk != nil {

@@ -63,6 +63,10 @@
 // waits up to 5 ms for more partitions to share it; a receiver without a chunk
 // ends that wait at once.
 //
+// What a lane reads in a second is what one request brings, once per round trip.
+// So where answers take long although data is there, requests for a backlog ask
+// for half the budget in place of a quarter (trips.go).
+//
 // A partition is in at most one lane. From some hundred members on a lane uses a
 // fetch session (KIP-227, session.go).
 //

@@ -53,6 +53,9 @@ type lane struct {
 	idle    bool       // its last answer left a member without data
 	session session
 	sweptAt time.Time
+	// fed: the request under way asks for what is known to be there.
+	fed   bool
+	trips trips
 
 	// patience is when a request that only reads ahead is sent at the latest;
 	// zero while none waits.
@@ -284,6 +287,9 @@ func (l *lane) sizeLocked() (want, least int64) {
 	}
 	limit := f.budget.limit
 	least = max(min(leastBytes, limit/budgetParts), int64(f.largest))
+	if behind > 0 && l.trips.far() {
+		return max(f.opt.rated(limit/farParts), least), least
+	}
 	most := f.opt.rated(limit / budgetParts)
 	return max(min(behind*int64(f.opt.PartitionBytes), most), least), least
 }
@@ -352,7 +358,11 @@ func (l *lane) requestLocked(granted int64) *kmsg.FetchRequest {
 	req.IsolationLevel = 1 // read_committed: never beyond the last stable offset
 	req.SessionID, req.SessionEpoch = l.session.id, l.session.epoch
 
-	share := min(allowed/int64(max(1, l.backlog)), int64(f.opt.PartitionBytes))
+	l.fed = l.backlog > 0
+	share := allowed / int64(max(1, l.backlog))
+	if !l.trips.far() {
+		share = min(share, int64(f.opt.PartitionBytes))
+	}
 	share = max(share, min(leastPartitionBytes, int64(f.opt.PartitionBytes)))
 	r := requester{req: req, at: make(map[sessionKey]int)}
 	if l.session.live() {
