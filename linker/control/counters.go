@@ -180,16 +180,15 @@ func (s *Store) reserve(ctx context.Context, b block) (bool, error) {
 	return ok, s.sweep(ctx, needless)
 }
 
-// sweep takes needless blocks off the record. Nobody waits for it: what stays
-// costs a few bytes, and the next block's owner tries again.
+// sweep takes needless blocks off the record. What stays is tried again by the
+// next block's owner.
 func (s *Store) sweep(ctx context.Context, needless []block) error {
+	keys := make([]Key, 0, len(needless))
 	for _, b := range needless {
 		k, _ := encodeCounters(b)
-		if _, err := s.send(context.WithoutCancel(ctx), k, nil); err != nil {
-			return err
-		}
+		keys = append(keys, k)
 	}
-	return nil
+	return s.discard(ctx, keys...)
 }
 
 // enter waits for its turn to reserve counters of a partition.

@@ -19,6 +19,8 @@ var (
 	ErrOwned = errors.New("target topic belongs to another mirror")
 	// ErrLost: the control topic was deleted, or another stands in its place.
 	ErrLost = errors.New("the control topic was deleted")
+	// ErrTooLarge: a record would be larger than brokers take. Nothing was written.
+	ErrTooLarge = errors.New("the control record is too large")
 	// ErrCountersSpent: the partition's marker counters are used up.
 	ErrCountersSpent = errors.New("the marker counters of the partition are used up")
 )

@@ -25,6 +25,11 @@ const (
 	KindCounters  Kind = "counters"
 	KindPad       Kind = "pad"
 	KindLedger    Kind = "ledger"
+	KindCommand   Kind = "command"
+	KindAck       Kind = "ack"
+	KindCut       Kind = "cut"
+	KindGroup     Kind = "group"
+	KindAdopt     Kind = "adopt"
 )
 
 // Key is a record's key: which fields are used depends on the kind. Its JSON
@@ -39,11 +44,21 @@ type Key struct {
 	SourceID  string `json:"source_id,omitempty"`
 	Partition int32  `json:"partition,omitempty"`
 	Epoch     int32  `json:"epoch,omitempty"`
-	// Part numbers the pieces of a state that is too large for one record.
+	// Part numbers the pieces of what is too large for one record, and the times
+	// that one command was written (C7).
 	Part int `json:"part,omitempty"`
-	// First and Worker name a block of counters (C6).
+	// First and Worker name a block of counters (C6). Worker is also who
+	// acknowledges.
 	First  int32  `json:"first,omitempty"`
 	Worker string `json:"worker,omitempty"`
+	// Number and ID name a command; Number is also the one that an
+	// acknowledgement is about.
+	Number int32  `json:"number,omitempty"`
+	ID     string `json:"id,omitempty"`
+	// Switch is the promotion or failover that a cut belongs to.
+	Switch string `json:"switch,omitempty"`
+	// Group is a consumer group.
+	Group string `json:"group,omitempty"`
 }
 
 // String returns the key as stored, for messages.
@@ -58,7 +73,7 @@ func (k Key) String() string {
 // encode refuses names that are not UTF-8: JSON would replace the bad bytes,
 // and two names could become one key.
 func (k Key) encode() ([]byte, error) {
-	for _, s := range []string{k.Link, k.Topic, k.Worker} {
+	for _, s := range []string{k.Link, k.Topic, k.Worker, k.ID, k.Switch, k.Group} {
 		if !utf8.ValidString(s) {
 			return nil, fmt.Errorf("name %q is not valid UTF-8", s)
 		}

@@ -114,21 +114,12 @@ func (s *Store) PutEpoch(ctx context.Context, r EpochRecord) error {
 // PutState writes the state of one topic, in several records where it has many
 // partitions.
 func (s *Store) PutState(ctx context.Context, r StateRecord) error {
+	var b batch
 	keys, values := encodeState(r)
-	sent := make([]*pending, 0, len(keys))
 	for i := range keys {
-		p, err := s.send(ctx, keys[i], values[i])
-		if err != nil {
-			return err
-		}
-		sent = append(sent, p)
+		b.add(keys[i], values[i])
 	}
-	for _, p := range sent {
-		if err := s.finish(ctx, p); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.putAll(ctx, b)
 }
 
 // Link returns a link as last applied.

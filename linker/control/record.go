@@ -15,6 +15,7 @@ import (
 // that it understands.
 var versions = map[Kind]int{
 	KindLink: 1, KindLinkState: 1, KindTopic: 1, KindEpoch: 1, KindState: 1, KindWorker: 1, KindCounters: 1, KindPad: 1, KindLedger: 1,
+	KindCommand: 1, KindAck: 1, KindCut: 1, KindGroup: 1, KindAdopt: 1,
 }
 
 // baseVersion is the newest version of an unknown kind that may be ignored.
@@ -31,6 +32,10 @@ type LinkRecord struct {
 	// KlinkVersion is the version of the program that applied it.
 	KlinkVersion string
 	AppliedAt    time.Time
+	// Definition is the link as its file had it, with all defaults, as YAML and
+	// without secrets: enough to write the file again. "" where an earlier klink
+	// applied it.
+	Definition string
 }
 
 // WorkerRecord names the process of a link that started last. Of two processes
@@ -109,6 +114,7 @@ type linkValue struct {
 	TargetCluster string    `json:"target_cluster_id"`
 	Klink         string    `json:"klink"`
 	AppliedAt     time.Time `json:"applied_at"`
+	Definition    string    `json:"definition,omitempty"`
 }
 
 type workerValue struct {
@@ -121,8 +127,8 @@ func encodeWorker(r WorkerRecord) (Key, any) {
 	return Key{Kind: KindWorker, Link: r.Link}, workerValue{Version: versions[KindWorker], Worker: r.Worker, At: r.At.UTC()}
 }
 
-func (v workerValue) record(k Key) WorkerRecord {
-	return WorkerRecord{Link: k.Link, Worker: v.Worker, At: v.At}
+func (v workerValue) record(k Key) (WorkerRecord, error) {
+	return WorkerRecord{Link: k.Link, Worker: v.Worker, At: v.At}, nil
 }
 
 type linkStateValue struct {
@@ -157,12 +163,12 @@ type epochValue struct {
 func encodeLink(r LinkRecord) (Key, any) {
 	return Key{Kind: KindLink, Link: r.Link}, linkValue{Version: versions[KindLink], Mode: r.Mode,
 		SourceCluster: r.SourceClusterID, TargetCluster: r.TargetClusterID,
-		Klink: r.KlinkVersion, AppliedAt: r.AppliedAt.UTC()}
+		Klink: r.KlinkVersion, AppliedAt: r.AppliedAt.UTC(), Definition: r.Definition}
 }
 
-func (v linkValue) record(k Key) LinkRecord {
+func (v linkValue) record(k Key) (LinkRecord, error) {
 	return LinkRecord{Link: k.Link, Mode: v.Mode, SourceClusterID: v.SourceCluster,
-		TargetClusterID: v.TargetCluster, KlinkVersion: v.Klink, AppliedAt: v.AppliedAt}
+		TargetClusterID: v.TargetCluster, KlinkVersion: v.Klink, AppliedAt: v.AppliedAt, Definition: v.Definition}, nil
 }
 
 func encodeLinkState(r LinkStateRecord) (Key, any) {
@@ -170,9 +176,9 @@ func encodeLinkState(r LinkStateRecord) (Key, any) {
 		Mode: r.Mode, State: string(r.State), Reason: string(r.Reason), Detail: r.Detail, AsOf: r.AsOf.UTC()}
 }
 
-func (v linkStateValue) record(k Key) LinkStateRecord {
+func (v linkStateValue) record(k Key) (LinkStateRecord, error) {
 	return LinkStateRecord{Link: k.Link, Mode: v.Mode, State: state.State(v.State),
-		Reason: state.Reason(v.Reason), Detail: v.Detail, AsOf: v.AsOf}
+		Reason: state.Reason(v.Reason), Detail: v.Detail, AsOf: v.AsOf}, nil
 }
 
 func encodeTopic(r TopicRecord, since *int64) (Key, any) {
@@ -258,45 +264,45 @@ func decodeValue(k Key, b []byte) (any, error) {
 func decodeKind(k Key, b []byte) (any, error) {
 	switch k.Kind {
 	case KindLink:
-		v, err := decodeAs[linkValue](b)
-		return v.record(k), err
+		return decodeTo(k, b, linkValue.record)
 	case KindLinkState:
-		v, err := decodeAs[linkStateValue](b)
-		return v.record(k), err
+		return decodeTo(k, b, linkStateValue.record)
 	case KindTopic:
 		return decodeAs[topicValue](b) // the view needs Since beside the record
 	case KindEpoch:
-		v, err := decodeAs[epochValue](b)
-		if err != nil {
-			return nil, err
-		}
-		return v.record(k)
+		return decodeTo(k, b, epochValue.record)
 	case KindState:
 		return decodeAs[stateValue](b)
 	case KindWorker:
-		v, err := decodeAs[workerValue](b)
-		return v.record(k), err
+		return decodeTo(k, b, workerValue.record)
 	case KindCounters:
-		v, err := decodeAs[countersValue](b)
-		if err != nil {
-			return nil, err
-		}
-		return v.block(k)
+		return decodeTo(k, b, countersValue.block)
 	case KindPad:
-		v, err := decodeAs[padValue](b)
-		if err != nil {
-			return nil, err
-		}
-		return v.record(k)
+		return decodeTo(k, b, padValue.record)
 	case KindLedger:
-		v, err := decodeAs[ledgerValue](b)
-		if err != nil {
-			return nil, err
-		}
-		return v.record(k)
+		return decodeTo(k, b, ledgerValue.record)
+	case KindCommand:
+		return decodeTo(k, b, commandValue.command)
+	case KindAck:
+		return decodeTo(k, b, ackValue.record)
+	case KindCut:
+		return decodeTo(k, b, cutValue.record)
+	case KindGroup:
+		return decodeTo(k, b, groupValue.part)
+	case KindAdopt:
+		return decodeTo(k, b, adoptValue.record)
 	default:
 		return nil, nil
 	}
+}
+
+// decodeTo decodes a value and makes of it and its key what the view keeps.
+func decodeTo[V, R any](k Key, b []byte, record func(V, Key) (R, error)) (any, error) {
+	v, err := decodeAs[V](b)
+	if err != nil {
+		return nil, err
+	}
+	return record(v, k)
 }
 
 func decodeAs[T any](b []byte) (T, error) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,12 @@ type stored struct{ key, value string }
 // for ever; the file is never changed, only added to.
 func fixtures(t testing.TB) []stored {
 	t.Helper()
-	b, err := os.ReadFile("testdata/v1.tsv")
+	return fixturesOf(t, "testdata/v1.tsv")
+}
+
+func fixturesOf(t testing.TB, file string) []stored {
+	t.Helper()
+	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +182,7 @@ func TestNewerVersionsAreRefusedByName(t *testing.T) {
 		"known kind":                  {`{"kind":"topic","link":"l","topic":"t"}`, `{"version":2}`},
 		"known kind, other key form":  {`{"kind":"topic","link":"l","topic":"t","cluster":"x"}`, `{"version":2}`},
 		"known kind, other body":      {`{"kind":"epoch","link":"l"}`, `{"version":3,"first":"none"}`},
-		"unknown kind, newer version": {`{"kind":"cut","link":"l"}`, `{"version":2}`},
+		"unknown kind, newer version": {`{"kind":"audit","link":"l"}`, `{"version":2}`},
 	}
 	for name, r := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -198,8 +204,8 @@ func TestUnknownAndMalformedRecords(t *testing.T) {
 		r         stored
 		malformed int64
 	}{
-		"unknown kind of this version": {stored{`{"kind":"cut","link":"l","from":3}`, `{"version":1,"x":[1]}`}, 0},
-		"unknown kind removed":         {stored{`{"kind":"cut","link":"l","from":3}`, ""}, 0},
+		"unknown kind of this version": {stored{`{"kind":"audit","link":"l","from":3}`, `{"version":1,"x":[1]}`}, 0},
+		"unknown kind removed":         {stored{`{"kind":"audit","link":"l","from":3}`, ""}, 0},
 		"unknown field":                {stored{`{"kind":"link-state","link":"l"}`, `{"version":1,"mood":"good"}`}, 0},
 		"key is no JSON":               {stored{`orders`, `{"version":1}`}, 1},
 		"key without kind":             {stored{`{"link":"l"}`, `{"version":1}`}, 1},
@@ -230,7 +236,8 @@ func TestUnknownAndMalformedRecords(t *testing.T) {
 }
 
 func TestNamesThatAreNotUTF8AreRefused(t *testing.T) {
-	for _, k := range []Key{{Kind: KindTopic, Link: "l", Topic: "a\xff"}, {Kind: KindCounters, Link: "l", Worker: "a\xff"}} {
+	for _, k := range []Key{{Kind: KindTopic, Link: "l", Topic: "a\xff"}, {Kind: KindCounters, Link: "l", Worker: "a\xff"},
+		{Kind: KindCommand, Link: "l", ID: "a\xff"}, {Kind: KindCut, Link: "l", Switch: "a\xff"}, {Kind: KindGroup, Link: "l", Group: "a\xff"}} {
 		if _, err := k.encode(); err == nil {
 			t.Error("two such names could become one key")
 		}
@@ -241,7 +248,9 @@ func TestEveryNameIsAKey(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := Key{Kind: KindTopic, Link: rapid.String().Draw(t, "link"), Topic: rapid.String().Draw(t, "topic"),
 			Partition: rapid.Int32().Draw(t, "partition"), Epoch: rapid.Int32().Draw(t, "epoch"),
-			First: rapid.Int32().Draw(t, "first"), Worker: rapid.String().Draw(t, "worker")}
+			First: rapid.Int32().Draw(t, "first"), Worker: rapid.String().Draw(t, "worker"),
+			Number: rapid.Int32().Draw(t, "number"), ID: rapid.String().Draw(t, "id"),
+			Switch: rapid.String().Draw(t, "switch"), Group: rapid.String().Draw(t, "group")}
 		b, err := k.encode()
 		if err != nil {
 			t.Fatal(err)
@@ -288,7 +297,7 @@ func TestStateOfManyPartitionsIsCut(t *testing.T) {
 // Whatever the bytes: no panic; a record is applied, counted or refused as
 // newer; and what was good before stays readable.
 func FuzzApply(f *testing.F) {
-	for _, r := range fixtures(f) {
+	for _, r := range slices.Concat(fixtures(f), wantedFixtures(f)) {
 		f.Add([]byte(r.key), []byte(r.value))
 	}
 	f.Add([]byte(`{"kind":"topic"}`), []byte(nil))
@@ -299,10 +308,14 @@ func FuzzApply(f *testing.F) {
 			t.Fatal(err)
 		}
 		v.Report()
+		v.Intents("east-west")
+		v.Groups("east-west")
+		v.Cuts("east-west", "")
 		for _, r := range v.Topics("east-west") {
 			v.TopicOwner(r.TargetTopic)
 			v.Epochs(r.Link, r.SourceTopic, 3)
 			v.Pad(r.Link, r.SourceTopic, 3)
+			v.Acks(r.Link, r.SourceTopic)
 			v.CounterEnd(r.Link, r.SourceTopic, r.SourceID, 3)
 		}
 		if v.Problems().Malformed > 0 && len(v.Topics("east-west")) != 3 {

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"klink/fetcher/leaders"
+	"klink/linker/state"
 )
 
 const (
@@ -26,6 +27,10 @@ const (
 	// lostAfter is how many looks in a row must find the topic gone: one broker
 	// that lags behind the controller tells of old times.
 	lostAfter = 3
+	// maxRecordBytes bounds one record's key and value. Producers and brokers take
+	// 1 MB by default; the rest is for the batch around it and for topics whose
+	// limit is a little lower.
+	maxRecordBytes = 800_000
 )
 
 // Options are what a Store needs.
@@ -55,11 +60,15 @@ type Store struct {
 	end    int64         // the log's end (exclusive) when the follower last read
 	moved  chan struct{} // closed and replaced when next moves
 	failed error         // ErrLost or ErrNewer: final
+	// changed is closed and replaced when the view changes.
+	changed chan struct{}
 	// reserving has a channel, closed at its end, for each partition that a
 	// ReserveCounters is at work on; given is the end of the highest block that
 	// one returned.
 	reserving map[lineKey]chan struct{}
 	given     map[lineKey]int32
+	// tries counts the writings of each command, by its key without one.
+	tries map[Key]int
 }
 
 // Open makes the topic if it is missing, reads it to its end and returns. It
@@ -67,8 +76,8 @@ type Store struct {
 // missing right to write too; then trying again later is right. Close must be called on what it returns.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{cl: o.Client, log: o.Logger, failedCh: make(chan struct{}),
-		view: newView(), moved: make(chan struct{}),
-		reserving: make(map[lineKey]chan struct{}), given: make(map[lineKey]int32)}
+		view: newView(), moved: make(chan struct{}), changed: make(chan struct{}),
+		reserving: make(map[lineKey]chan struct{}), given: make(map[lineKey]int32), tries: make(map[Key]int)}
 	s.tail = &tail{cl: o.Client, leaders: leaders.New(o.Client)}
 	// A client that saw an earlier topic of this name would refuse this one.
 	s.cl.PurgeTopicsFromProducing(TopicName)
@@ -175,6 +184,7 @@ func (s *Store) reread(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	s.view = fresh
+	s.noticeLocked()
 	s.mu.Unlock()
 	s.advance(s.tail.next)
 	return nil
@@ -183,7 +193,26 @@ func (s *Store) reread(ctx context.Context) error {
 func (s *Store) take(records []*kgo.Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.view.take(records)
+	before := s.view.changes
+	err := s.view.take(records)
+	if s.view.changes != before {
+		s.noticeLocked()
+	}
+	return err
+}
+
+// noticeLocked wakes those who wait for a change.
+func (s *Store) noticeLocked() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// Changed returns a channel that is closed at the next change of anything that
+// is read from the Store, by whomever. To miss none, get it before looking.
+func (s *Store) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
 }
 
 func (s *Store) advance(end int64) {
@@ -246,6 +275,30 @@ func (s *Store) catchUp(ctx context.Context, offset int64) error {
 	return s.waitFor(ctx, end-1)
 }
 
+// CatchUp returns once reads of this Store show all that was on record when it
+// was called, by whomever it was written. It goes on trying while the cluster
+// cannot be reached, until ctx ends. It needs Run to be running.
+func (s *Store) CatchUp(ctx context.Context) error {
+	for {
+		if err := s.failure(); err != nil {
+			return err
+		}
+		end, err := s.tail.edge(ctx, latest)
+		if err == nil {
+			return s.waitFor(ctx, end-1)
+		}
+		var f *Fault
+		if errors.As(err, &f) && (f.Reason == state.NoPermission || f.Reason == state.Authentication) {
+			return err
+		}
+		if !pause(ctx, settleWait) {
+			return err
+		}
+		// Run looks for a new leader only where its own reads fail.
+		_ = s.tail.leaders.Refresh(ctx, TopicName)
+	}
+}
+
 type written struct {
 	offset int64
 	at     time.Time
@@ -260,19 +313,28 @@ type pending struct {
 
 // send hands one record to the producer. A nil value deletes the key.
 func (s *Store) send(ctx context.Context, k Key, v any) (*pending, error) {
-	if err := s.failure(); err != nil {
-		return nil, err
-	}
-	p := &pending{done: make(chan written, 1)}
-	var err error
-	if p.key, err = k.encode(); err != nil {
+	key, err := k.encode()
+	if err != nil {
 		return nil, fmt.Errorf("encode control key: %w", err)
 	}
+	var value []byte
 	if v != nil {
-		if p.value, err = json.Marshal(v); err != nil {
+		if value, err = json.Marshal(v); err != nil {
 			return nil, fmt.Errorf("encode control record %s: %w", k, err)
 		}
 	}
+	if size := len(key) + len(value); size > maxRecordBytes {
+		return nil, fmt.Errorf("%w: one of kind %q has %d bytes of at most %d", ErrTooLarge, k.Kind, size, maxRecordBytes)
+	}
+	return s.sendBytes(ctx, key, value)
+}
+
+// sendBytes is send for what is encoded already.
+func (s *Store) sendBytes(ctx context.Context, key, value []byte) (*pending, error) {
+	if err := s.failure(); err != nil {
+		return nil, err
+	}
+	p := &pending{key: key, value: value, done: make(chan written, 1)}
 	s.cl.Produce(ctx, &kgo.Record{Topic: TopicName, Key: p.key, Value: p.value}, func(r *kgo.Record, err error) {
 		p.done <- written{offset: r.Offset, at: r.Timestamp, err: err}
 	})
@@ -323,5 +385,10 @@ func (s *Store) finish(ctx context.Context, p *pending) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.view.apply(w.offset, w.at, p.key, p.value)
+	before := s.view.changes
+	err = s.view.apply(w.offset, w.at, p.key, p.value)
+	if s.view.changes != before {
+		s.noticeLocked()
+	}
+	return err
 }

@@ -161,10 +161,30 @@ func (t *tail) recover(ctx context.Context, err error) error {
 // toStart moves to the first offset that the log retains: above 0 where the
 // topic had another cleanup policy once.
 func (t *tail) toStart(ctx context.Context) error {
-	const op, right = "find the start of " + TopicName, "Describe on topic " + TopicName
-	leader, _ := t.leaders.Leader(TopicName, 0)
+	start, err := t.edge(ctx, earliest)
+	if err == nil {
+		t.next = start
+	}
+	return err
+}
+
+// Timestamps with a meaning in ListOffsets.
+const (
+	latest   int64 = -1
+	earliest int64 = -2
+)
+
+// edge asks for one end of the log: earliest, or latest, which is the high
+// watermark. A leader that was just elected says OFFSET_NOT_AVAILABLE rather than
+// an old one (KIP-207, ListOffsets v5+). It may be called from any goroutine.
+func (t *tail) edge(ctx context.Context, timestamp int64) (int64, error) {
+	const op, right = "find the ends of " + TopicName, "Describe on topic " + TopicName
+	leader, ok := t.leaders.Leader(TopicName, 0)
+	if !ok {
+		return 0, &Fault{Op: op, Reason: state.NoLeader, Err: kerr.LeaderNotAvailable}
+	}
 	p := kmsg.NewListOffsetsRequestTopicPartition()
-	p.Partition, p.Timestamp = 0, -2 // earliest
+	p.Partition, p.Timestamp = 0, timestamp
 	topic := kmsg.NewListOffsetsRequestTopic()
 	topic.Topic = TopicName
 	topic.Partitions = append(topic.Partitions, p)
@@ -173,15 +193,14 @@ func (t *tail) toStart(ctx context.Context) error {
 	req.Topics = append(req.Topics, topic)
 	resp, err := req.RequestWith(ctx, t.cl.Broker(int(leader.Broker)))
 	if err != nil {
-		return classify(op, right, err)
+		return 0, classify(op, right, err)
 	}
 	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
-		return &Fault{Op: op, Reason: state.ControlUnwritable, Err: errors.New("the answer does not hold one partition")}
+		return 0, &Fault{Op: op, Reason: state.ControlUnwritable, Err: errors.New("the answer does not hold one partition")}
 	}
 	got := resp.Topics[0].Partitions[0]
 	if err := kerr.ErrorForCode(got.ErrorCode); err != nil {
-		return classify(op, right, err)
+		return 0, classify(op, right, err)
 	}
-	t.next = got.Offset
-	return nil
+	return got.Offset, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"klink/fetcher/feed"
+	"klink/linker/intent"
 )
 
 // View is what the records of the control topic say, taken together. It is a
@@ -27,11 +28,26 @@ type View struct {
 	counters map[lineKey]map[blockKey]block
 	pads     map[lineKey]PadRecord
 	ledgers  map[lineKey]LedgerRecord
-	// applied holds the offset of the record that each key's value came from.
-	applied map[string]int64
+	// orders holds, per link, its commands.
+	orders map[string]*orders
+	acks   map[topicKey]map[ackKey]AckRecord
+	cuts   map[cutKey]map[int]cutPart
+	groups map[groupKey]map[int]groupPart
+	adopts map[topicKey]AdoptRecord
+	// applied holds, per key, the record that its value came from.
+	applied map[string]applied
+	// changes counts the records that were folded in.
+	changes int64
 
 	lastAt   time.Time
 	problems Problems
+}
+
+// applied is the last record of a key.
+type applied struct {
+	offset int64
+	// live is false for a deletion.
+	live bool
 }
 
 type topicKey struct{ link, topic string }
@@ -61,16 +77,18 @@ func newView() *View {
 	return &View{links: make(map[string]LinkRecord), linkStates: make(map[string]LinkStateRecord),
 		topics: make(map[topicKey]claim), epochs: make(map[lineKey]map[int32]int64),
 		states: make(map[topicKey]map[int]stateValue), claims: make(map[string]map[topicKey]struct{}),
-		workers: make(map[string]WorkerRecord), applied: make(map[string]int64),
+		workers: make(map[string]WorkerRecord), applied: make(map[string]applied),
 		counters: make(map[lineKey]map[blockKey]block), pads: make(map[lineKey]PadRecord),
-		ledgers: make(map[lineKey]LedgerRecord)}
+		ledgers: make(map[lineKey]LedgerRecord), orders: make(map[string]*orders),
+		acks: make(map[topicKey]map[ackKey]AckRecord), cuts: make(map[cutKey]map[int]cutPart),
+		groups: make(map[groupKey]map[int]groupPart), adopts: make(map[topicKey]AdoptRecord)}
 }
 
 // apply folds one record in. It may be called out of log order for different
 // keys; of one key only the record with the highest offset counts. The error
 // wraps ErrNewer; nothing else is one (C4).
 func (v *View) apply(offset int64, at time.Time, key, value []byte) error {
-	if last, ok := v.applied[string(key)]; ok && offset <= last {
+	if last, ok := v.applied[string(key)]; ok && offset <= last.offset {
 		return nil
 	}
 	err := v.fold(offset, key, value)
@@ -82,7 +100,8 @@ func (v *View) apply(offset int64, at time.Time, key, value []byte) error {
 		v.problems.LastOffset, v.problems.LastErr = offset, err
 		return nil
 	}
-	v.applied[string(key)] = offset
+	v.applied[string(key)] = applied{offset: offset, live: value != nil}
+	v.changes++
 	if at.After(v.lastAt) {
 		v.lastAt = at
 	}
@@ -157,8 +176,27 @@ func (v *View) set(k Key, val any, offset int64) error {
 		v.pads[r.line()] = r
 	case LedgerRecord:
 		v.ledgers[r.line()] = r
+	default:
+		v.setWanted(k, val, offset)
 	}
 	return nil
+}
+
+// setWanted folds in what operators want, and what came of it.
+func (v *View) setWanted(k Key, val any, offset int64) {
+	switch r := val.(type) {
+	case intent.Command:
+		v.ordersOf(k.Link).give(order{r, offset}, k.Part)
+	case AckRecord:
+		v.acked(r)
+	case cutPart:
+		v.cut(k, r)
+	case groupPart:
+		r.offset = offset
+		v.grouped(k, r)
+	case AdoptRecord:
+		v.adopts[topicKey{k.Link, k.Topic}] = r
+	}
 }
 
 // claim keeps the oldest writing of the same tie (C3): a writer that lost the
@@ -204,6 +242,24 @@ func (v *View) remove(k Key) {
 		delete(v.states[tk], k.Part)
 	case KindCounters, KindPad, KindLedger:
 		v.removeLine(k)
+	default:
+		v.removeWanted(k)
+	}
+}
+
+func (v *View) removeWanted(k Key) {
+	tk := topicKey{k.Link, k.Topic}
+	switch k.Kind {
+	case KindCommand:
+		v.ordersOf(k.Link).take(k)
+	case KindAck:
+		delete(v.acks[tk], ackKey{k.Worker, k.Number})
+	case KindCut:
+		delete(v.cuts[cutKey{tk, k.Switch}], k.Part)
+	case KindGroup:
+		v.ungroup(k)
+	case KindAdopt:
+		delete(v.adopts, tk)
 	}
 }
 
