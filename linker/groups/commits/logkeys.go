@@ -1,0 +1,9 @@
+package commits
+
+// Keys of log attributes.
+const (
+	keyErr        = "err"
+	keyPartition  = "partition"
+	keyPartitions = "partitions"
+	keyReason     = "reason"
+)
