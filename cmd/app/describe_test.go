@@ -38,6 +38,21 @@ func described(r state.Report) describe.Result {
 	orders := &out.Links[0].Topics[0]
 	orders.SourceID, orders.TargetID, orders.Generation, orders.Compacted = ptr("0a"), ptr("0b"), ptr(int32(1)), ptr(true)
 	orders.SourceSettings = []describe.Setting{{Name: "cleanup.policy", Value: "compact", Explicit: true}, {Name: "retention.ms", Value: "604800000"}}
+	out.Links[0].Intent = describe.Intent{Want: "paused", Command: ptr(int32(6))}
+	out.Links[0].Commands = []describe.Command{
+		{Number: 1, Verb: "pend", Topics: []string{"a", "b", "orders", "payments", "shipments"}, Switch: ptr("5157"), WaitSeconds: ptr(30.0), At: asOf, By: ptr("ann@host-1")},
+		{Number: 2, Verb: "promote", Topics: []string{"orders"}, Switch: ptr("5157"), Fence: ptr(int16(1)), At: asOf, By: ptr("ann@host-1")},
+		{Number: 3, Verb: "reverse", Topics: []string{"orders"}, NextLink: ptr("home"), At: asOf},
+		{Number: 4, Verb: "accept", Group: ptr("billing"), At: asOf},
+		{Number: 5, Verb: "retry", Topics: []string{"orders"}, Partitions: []int32{0, 3}, At: asOf},
+		{Number: 6, Verb: "pause", At: asOf}}
+	out.Links[0].GroupAcks = []describe.Ack{{Worker: "host-1-00ff", Command: 2, At: asOf}}
+	orders.Intent = describe.Intent{Want: "stopped", Command: ptr(int32(3)), ReversedInto: ptr("home"), Fence: 1, Again: ptr(int32(5))}
+	orders.Acks = []describe.Ack{{Worker: "host-1-00ff", Command: 2, At: asOf, Partitions: make([]describe.AckedPartition, 4)}}
+	orders.Adoption = &describe.Adoption{At: asOf, By: ptr("ann@host-1"), Partitions: []describe.AdoptedPartition{{Partition: 0, End: 7}, {Partition: 3, End: 9}}}
+	orders.Cuts = []describe.Cut{{Switch: "5157", At: asOf, Partitions: []describe.CutPartition{
+		{Partition: 0, TargetEnd: ptr(int64(100)), SourceEnd: ptr(int64(105)), SourceEndAsOf: &asOf, FenceOffset: ptr(int64(100))},
+		{Partition: 1, TargetEnd: ptr(int64(100))}, {Partition: 2, Unfenced: true}}}}
 	p := orders.Partitions
 	p[0].SourceEpochs = []describe.Epoch{{Epoch: 0, First: 0}, {Epoch: 2, First: 10}, {Epoch: 3, First: 50}, {Epoch: 7, First: 90}}
 	p[0].Pad = &describe.Pad{Goal: 10, Reason: "padded", Stage: "restore", Done: true}

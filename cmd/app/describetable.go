@@ -24,6 +24,7 @@ func (s *shell) printDescription(r describe.Result) error {
 	for _, l := range r.Links {
 		fmt.Fprintf(&b, "\nlink %s (%s): %s%s\n", l.Name, l.Mode, s.paint(l.State), detailOf(l.Reason, l.Detail, 0))
 		fmt.Fprintf(&b, "  source cluster %s, target cluster %s, klink %s\n", orMissing(l.SourceClusterID), orMissing(l.TargetClusterID), orMissing(l.KlinkVersion))
+		writeOrders(&b, l)
 		for _, t := range l.Topics {
 			s.writeTopic(&b, t)
 		}
@@ -56,6 +57,7 @@ func (s *shell) writeTopic(b *strings.Builder, t describe.Topic) {
 		}
 		fmt.Fprintf(b, "    %s=%s%s\n", c.Name, c.Value, origin)
 	}
+	writeOutcome(b, t)
 	if len(t.Partitions) == 0 {
 		return
 	}

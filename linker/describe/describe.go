@@ -44,17 +44,23 @@ func Complete(l state.Link, v *control.View) state.Link {
 
 // Describe adds to one link of a report what is on record about it.
 func Describe(l state.Link, v *control.View, d Detail) Link {
-	out := Link{Link: l, Topics: make([]Topic, 0, len(l.Topics))}
+	intents := v.Intents(l.Name)
+	out := Link{Link: l, Topics: make([]Topic, 0, len(l.Topics)), Intent: intentOf(intents.Link()),
+		Commands: commands(v.Commands(l.Name)), GroupAcks: acks(v.Acks(l.Name, ""))}
+	out.Intent.ByLink = false // it is the link
 	r, ok := v.Link(l.Name)
 	if ok {
 		out.SourceClusterID, out.TargetClusterID = known(r.SourceClusterID), known(r.TargetClusterID)
-		out.KlinkVersion = known(r.KlinkVersion)
+		out.KlinkVersion, out.Definition = known(r.KlinkVersion), known(r.Definition)
 		if !r.AppliedAt.IsZero() {
 			out.AppliedAt = &r.AppliedAt
 		}
 	}
+	cuts := cutsByTopic(v.Cuts(l.Name, ""))
 	for _, t := range l.Topics {
-		out.Topics = append(out.Topics, describeTopic(t, v, about{l.Name, r.SourceClusterID, d}))
+		topic := describeTopic(t, v, about{l.Name, r.SourceClusterID, d})
+		topic.Intent, topic.Cuts = intentOf(intents.Of(t.SourceTopic)), listed(cuts[t.SourceTopic])
+		out.Topics = append(out.Topics, topic)
 	}
 	return out
 }
@@ -75,7 +81,8 @@ type about struct {
 }
 
 func describeTopic(t state.Topic, v *control.View, a about) Topic {
-	out := Topic{Topic: t, SourceSettings: []Setting{}, Partitions: make([]Partition, 0, len(t.Partitions))}
+	out := Topic{Topic: t, SourceSettings: []Setting{}, Partitions: make([]Partition, 0, len(t.Partitions)),
+		Acks: acks(v.Acks(a.link, t.SourceTopic)), Adoption: adoption(v.Adopt(a.link, t.SourceTopic))}
 	r, ok := v.Topic(a.link, t.SourceTopic)
 	if ok {
 		out.SourceID, out.TargetID = id(r.SourceID), id(r.TargetID)

@@ -1,7 +1,8 @@
 // Package describe tells all that is known of a link: what status shows, the
 // ids, lineage, settings and pad goals on record, how many marker counters are
-// used, and the ledger: what on the target is not a record-for-record copy, and
-// why. It needs the target alone, and writes nothing.
+// used, what operators ordered and what came of it, and the ledger: what on the
+// target is not a record-for-record copy, and why. It needs the target alone, and
+// writes nothing.
 //
 // Describe is pure: from a report and the records of the control topic to a
 // Result. Scan adds what the target's log shows beyond the recorded index of the

@@ -24,6 +24,13 @@ type Link struct {
 	TargetClusterID *string    `json:"target_cluster_id"`
 	KlinkVersion    *string    `json:"klink_version"`
 	AppliedAt       *time.Time `json:"applied_at"`
+	// Definition is the link as its file had it, as YAML without secrets.
+	Definition *string `json:"definition"`
+	Intent     Intent  `json:"intent"`
+	// Commands are those that count, by number, and GroupAcks the workers' word
+	// that they write no more group offsets for one.
+	Commands  []Command `json:"commands"`
+	GroupAcks []Ack     `json:"group_acks"`
 	// Topics take the place of those of the report.
 	Topics []Topic `json:"topics"`
 }
@@ -40,6 +47,11 @@ type Topic struct {
 	// SourceSettings are the source's own values of what is forced on the target
 	// while it mirrors. They come into force there at promotion.
 	SourceSettings []Setting `json:"source_settings"`
+	Intent         Intent    `json:"intent"`
+	Acks           []Ack     `json:"acks"`
+	Cuts           []Cut     `json:"cuts"`
+	// Adoption is nil where there was none.
+	Adoption *Adoption `json:"adoption"`
 	// Partitions take the place of those of the report.
 	Partitions []Partition `json:"partitions"`
 }
