@@ -1,0 +1,44 @@
+package reverse
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// fileMode: it names secrets' files and holds none.
+const fileMode = 0o644
+
+// CheckFile tells whether WriteFile would write: the file is not there, or says the
+// same already. It is ErrFile.
+func CheckFile(path, text string) error {
+	have, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrFile, err)
+	case string(have) != text:
+		return fmt.Errorf("%w: %s is there and says something else; it is left as it is: name another file", ErrFile, path)
+	}
+	return nil
+}
+
+// WriteFile writes the new link's definition and never over another file: not even
+// one that appears just now. One that says the same already is left alone. What it
+// began and could not finish it takes away. The error is ErrFile.
+func WriteFile(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	if errors.Is(err, fs.ErrExist) {
+		return CheckFile(path, text)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrFile, err)
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("%w: %w", ErrFile, errors.Join(err, os.Remove(path)))
+	}
+	return nil
+}
