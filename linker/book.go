@@ -160,7 +160,7 @@ func (p *partition) openBook(ctx context.Context, dst feed.Bounds) *stop {
 	}
 	if p.records.CounterEnd(p.link, p.src.Topic, p.srcID, p.src.Partition) > 0 {
 		var err error
-		p.book.scan(p.markers(ctx, plan.Range{From: max(p.book.end(), dst.LogStart), End: dst.LogEnd}, &err))
+		p.book.scan(p.markers(ctx, plan.Range{From: max(p.book.end(), dst.LogStart, p.adopted(dst.LogEnd)), End: dst.LogEnd}, &err))
 		if err != nil {
 			return onTarget(asFault(err, p.dstPartition()))
 		}

@@ -57,6 +57,8 @@ type Records interface {
 	Pads(link, sourceTopic string) []control.PadRecord
 	PutLedger(ctx context.Context, r control.LedgerRecord) error
 	Ledger(link, sourceTopic string, partition int32) (control.LedgerRecord, bool)
+	// Adopt tells which logs count as written by this mirror; see control.AdoptRecord.
+	Adopt(link, sourceTopic string) (control.AdoptRecord, bool)
 }
 
 // Memory tells whether somebody waits for the fetch budget, so that data which

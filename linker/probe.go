@@ -44,13 +44,15 @@ func (p *partition) probe(ctx, hard context.Context) *stop {
 	if s := p.openBook(ctx, dst); s != nil {
 		return s
 	}
-	if s := p.begin(ctx, hard, src, dst, p.owns(tail)); s != nil {
+	adopted := p.adopted(dst.LogEnd)
+	own := p.owns(tail) || adopted == dst.LogEnd
+	if s := p.begin(ctx, hard, src, dst, own); s != nil {
 		return s
 	}
-	if s := cannotStart(src, dst, p.owns(tail), p.mirrored()); s != nil {
+	if s := cannotStart(src, dst, own, adopted != feed.Unknown || p.mirrored()); s != nil {
 		return s
 	}
-	if s := p.compareTail(ctx, src, dst, tail); s != nil {
+	if s := p.compareTail(ctx, src, dst, whose{tail, own, adopted}); s != nil {
 		return s
 	}
 	if s := p.findSequence(ctx, dst.LogEnd, tail); s != nil {
@@ -214,7 +216,9 @@ func (p *partition) findEpoch(ctx context.Context, src feed.Bounds, end int64) *
 	if end == 0 {
 		return nil
 	}
-	for _, e := range p.lineage.Epochs(p.link, p.src.Topic, p.src.Partition) {
+	known := since(p.adopted(end), p.lineage.Epochs(p.link, p.src.Topic, p.src.Partition))
+	p.recorded = len(known) > 0
+	for _, e := range known {
 		if e.First < end {
 			p.lastEpoch = max(p.lastEpoch, e.Epoch)
 		}
@@ -245,22 +249,32 @@ func (p *partition) unguarded(now time.Time) bool {
 	return now.Sub(time.UnixMilli(p.lastTimestamp)) > p.guard-20*time.Minute
 }
 
+// whose tells who wrote a target's log: its last batch, whether that or the end it
+// stands at is this mirror's, and where what it adopted ends.
+type whose struct {
+	tail    batch.Header
+	own     bool
+	adopted int64
+}
+
 // compareTail compares what this process has not confirmed yet: at its first
-// look the last tailBytes, or the whole log where the tail is not klink's; later
-// what came beyond the last confirmed end.
-func (p *partition) compareTail(ctx context.Context, src, dst feed.Bounds, tail batch.Header) *stop {
+// look the last tailBytes, or the whole log where the tail is not klink's, from the
+// adopted end on where there is one; later what came beyond the last confirmed end.
+func (p *partition) compareTail(ctx context.Context, src, dst feed.Bounds, w whose) *stop {
 	r := plan.Common(plan.Range{From: src.LogStart, End: src.LastStable}, plan.Range{From: dst.LogStart, End: dst.LogEnd})
 	switch {
 	case p.confirmed != feed.Unknown:
 		r.From = max(r.From, min(p.confirmed, r.End))
-	case p.owns(tail):
-		from, s := p.tailStart(ctx, r, tail)
+	case w.own:
+		from, s := p.tailStart(ctx, r, w.tail)
 		if s != nil {
 			return s
 		}
 		r.From = from
+	case w.adopted != feed.Unknown:
+		r.From = max(r.From, min(w.adopted, r.End))
 	}
-	if dst.LogEnd > src.LogEnd && p.confirmed != feed.Unknown && !p.owns(tail) {
+	if dst.LogEnd > src.LogEnd && p.confirmed != feed.Unknown && !w.own {
 		return halt(state.ForeignWrite, "offsets %d to %d were written by someone else", max(r.End, p.confirmed), dst.LogEnd-1)
 	}
 	return p.compare(ctx, r)

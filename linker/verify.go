@@ -3,6 +3,7 @@ package linker
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 
 	"klink/fetcher/batch"
@@ -87,7 +88,8 @@ func (p *partition) onCompareError(err error) *stop {
 
 // onDifference names who wrote the target's batch at the first difference. In
 // a log that this mirror has been writing a batch of another producer is a
-// foreign write; else the two logs have different histories.
+// foreign write, behind what it adopted; else the two logs have different
+// histories.
 func (p *partition) onDifference(ctx context.Context, dst *log, r plan.Range, d plan.Difference) *stop {
 	foreign := false
 	err := dst.each(ctx, plan.Range{From: d.Offset, End: r.End}, func(b []byte, _ bool) bool {
@@ -95,7 +97,8 @@ func (p *partition) onDifference(ctx context.Context, dst *log, r plan.Range, d 
 		foreign = err == nil && !p.owns(h) && h.BaseOffset <= d.Offset
 		return false
 	})
-	if err == nil && foreign && p.mirrored() {
+	adopted := p.adopted(math.MaxInt64)
+	if err == nil && foreign && (adopted != feed.Unknown || p.mirrored()) && d.Offset >= adopted {
 		return halt(state.ForeignWrite, "%s, in a batch that klink did not write; offsets %d to %d may all be behind it", d, d.Offset, r.End-1)
 	}
 	return halt(state.Diverged, "%s", d)
