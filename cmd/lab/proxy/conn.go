@@ -144,7 +144,7 @@ func (c *conn) readRequests(up *pipe) {
 		if err != nil || c.awaitGate() != nil {
 			return
 		}
-		frame.Conn = c.id
+		frame.Conn, frame.Client = c.id, c.client.RemoteAddr().String()
 		frame.Nth = c.proxy.hooks.count(frame.Key)
 		hooks := c.proxy.hooks.matching(&c.proxy.hooks.request, frame.Key)
 		if len(hooks) == 0 {
@@ -179,12 +179,8 @@ func (c *conn) act(action Action, frame Frame, whole []byte, up *pipe) bool {
 	}
 	frame.body = nil
 	c.expect(pending{frame: frame, action: action})
-	for len(whole) > 0 {
-		n := min(len(whole), chunkBytes)
-		if !up.send(whole[:n]) {
-			return false
-		}
-		whole = whole[n:]
+	if !sendAll(up, whole) {
+		return false
 	}
 	if action == CutSent {
 		reset(c.client) // readAnswers ends the rest when the broker has answered
@@ -244,12 +240,13 @@ func (c *conn) readAnswers(server net.Conn, down *pipe) {
 		}
 		p, known := c.answered(correlationID)
 		if known && p.action == Forward {
-			hooks := c.proxy.hooks.matching(&c.proxy.hooks.answer, p.frame.Key)
-			p.action = decide(hooks, p.frame)
+			if head, rest, err = c.judge(&p, head, rest, r); err != nil {
+				return
+			}
 		}
 		switch p.action {
 		case Forward, CutAfter:
-			if !down.send(head) || !copyBody(r, down, rest) {
+			if !sendAll(down, head) || !copyBody(r, down, rest) {
 				return
 			}
 			if p.action == CutAfter {
@@ -266,6 +263,35 @@ func (c *conn) readAnswers(server net.Conn, down *pipe) {
 			return
 		}
 	}
+}
+
+// judge asks the hooks about an answer, which is read to its end if there are
+// any. It returns what of the answer has been read, and how much has not.
+func (c *conn) judge(p *pending, head []byte, rest int, r io.Reader) ([]byte, int, error) {
+	hooks := c.proxy.hooks.matching(&c.proxy.hooks.answer, p.frame.Key)
+	if len(hooks) == 0 {
+		return head, rest, nil
+	}
+	whole := make([]byte, len(head)+rest)
+	copy(whole, head)
+	if _, err := io.ReadFull(r, whole[len(head):]); err != nil {
+		return nil, 0, err
+	}
+	p.frame.answer = whole[4:]
+	p.action = decide(hooks, p.frame)
+	return whole, 0, nil
+}
+
+// sendAll queues b, which it keeps, in chunks.
+func sendAll(to *pipe, b []byte) bool {
+	for len(b) > 0 {
+		n := min(len(b), chunkBytes)
+		if !to.send(b[:n]) {
+			return false
+		}
+		b = b[n:]
+	}
+	return true
 }
 
 // copyBody forwards n bytes; false when the connection has ended.

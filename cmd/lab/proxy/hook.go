@@ -49,9 +49,11 @@ type Frame struct {
 	ClientID      string
 	Bytes         int    // size on the wire without the length
 	Conn          uint64 // the connection's number, from 1 on
+	Client        string // the client's end of the connection, as host:port
 	Nth           int    // how many requests with this key came before, and this one
 
-	body []byte // the whole frame; nil in hooks on answers
+	body   []byte // the whole frame; nil in hooks on answers
+	answer []byte // the whole frame of the answer; nil in hooks on requests
 }
 
 // Request decodes the request, for hooks that look at topics or partitions. It
@@ -74,6 +76,27 @@ func (f Frame) Request() (kmsg.Request, error) {
 		return nil, fmt.Errorf("proxy: request header: %w", err)
 	}
 	return req, req.ReadFrom(r.Src)
+}
+
+// Answer decodes the answer, for hooks on answers that look at error codes or
+// offsets.
+func (f Frame) Answer() (kmsg.Response, error) {
+	req := kmsg.RequestForKey(f.Key)
+	if req == nil || f.answer == nil {
+		return nil, fmt.Errorf("proxy: no answer to decode for key %d", f.Key)
+	}
+	resp := req.ResponseKind()
+	resp.SetVersion(f.Version)
+	r := kbin.Reader{Src: f.answer}
+	r.Int32()
+	// An answer to ApiVersions has the old header, which every client reads (KIP-511).
+	if resp.IsFlexible() && resp.Key() != int16(kmsg.ApiVersions) {
+		kmsg.SkipTags(&r)
+	}
+	if err := r.Complete(); err != nil && len(r.Src) == 0 {
+		return nil, fmt.Errorf("proxy: answer header: %w", err)
+	}
+	return resp, resp.ReadFrom(r.Src)
 }
 
 // Once gives a hook that takes action at its first call only.
@@ -112,7 +135,7 @@ func (p *Proxy) On(key int16, hook Hook) (remove func()) {
 	return p.hooks.add(&p.hooks.request, &hookEntry{key, hook})
 }
 
-// OnAnswer calls hook when the broker begins to answer a request with this key,
+// OnAnswer calls hook when the broker has answered a request with this key,
 // before any of the answer is forwarded. Forward, CutAfter and Mute mean what
 // they say; every other action is DropAnswer.
 func (p *Proxy) OnAnswer(key int16, hook Hook) (remove func()) {

@@ -150,6 +150,38 @@ func TestAHookSeesTheRequest(t *testing.T) {
 	}
 }
 
+func TestAHookSeesTheAnswer(t *testing.T) {
+	b := newBench(t)
+	answers := make(chan proxy.Frame, 2)
+	defer b.proxy.OnAnswer(proxy.AnyKey, func(f proxy.Frame) proxy.Action {
+		if f.Key == produce {
+			answers <- f
+		}
+		return proxy.Forward
+	})()
+	ctx := within(t, 10*time.Second)
+	for want := range int64(2) {
+		if err := b.produce(ctx); err != nil {
+			t.Fatal(err)
+		}
+		f := <-answers
+		resp, err := f.Answer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := resp.(*kmsg.ProduceResponse).Topics[0].Partitions[0]
+		if p.ErrorCode != 0 || p.BaseOffset != want {
+			t.Errorf("answer %+v, want offset %d", p, want)
+		}
+		if _, err := f.Request(); err == nil {
+			t.Error("the request is not to be had with the answer")
+		}
+		if host, _, err := net.SplitHostPort(f.Client); err != nil || host != "127.0.0.1" {
+			t.Errorf("the client is at %q", f.Client)
+		}
+	}
+}
+
 func TestAProduceWithoutAnswerDoesNotShiftTheAnswers(t *testing.T) {
 	b := newBench(t)
 	ctx := within(t, 10*time.Second)

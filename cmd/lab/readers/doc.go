@@ -3,6 +3,10 @@
 // way of Python). Each is a small program that is installed once into the cache
 // folder of package install and run as a process.
 //
+// Java and Librdkafka read ranges. Follow starts what an application is: the only
+// member of a group, which goes on from the group's commits, commits, and can be
+// killed at one cluster and started at another.
+//
 // Promises:
 //
 //	C1  A program reads exactly the ranges it is given, from their first offset
@@ -12,4 +16,7 @@
 //	    the SHA-256 of that, so that all clients' results compare as they are.
 //	C3  What is installed is complete or absent: it is made under another name and
 //	    renamed, by one process at a time.
+//	C4  A follower tells what it was given before it commits it, and its commits
+//	    once they are acknowledged. It goes on from its group's commits alone: where
+//	    they do not say where, it ends with ErrReset.
 package readers

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package process
+
+// Holds is not to be had here: the list of open sockets is Linux's own.
+func (p *Process) Holds(string) (bool, error) { return false, ErrUnsupported }
