@@ -126,6 +126,18 @@ func (c *Consumer) Err() error {
 	return c.lastErr
 }
 
+// Behind counts the offsets between what it was given and what it has committed,
+// which whoever goes on after a crash is given again.
+func (c *Consumer) Behind() (n int64) {
+	committed := c.client.CommittedOffsets()
+	for topic, partitions := range c.client.UncommittedOffsets() {
+		for number, given := range partitions {
+			n += max(0, given.Offset-max(0, committed[topic][number].Offset))
+		}
+	}
+	return n
+}
+
 // leaveTime bounds the goodbye to a group on a cluster that may be down.
 const leaveTime = 3 * time.Second
 

@@ -120,7 +120,7 @@ func (b *bench) wantsWarmUp(w workload) bool {
 func systemsFor(w workload, systems []string) []string {
 	return slices.DeleteFunc(slices.Clone(systems), func(s string) bool {
 		switch w.kind {
-		case startup:
+		case startup, idling, switching:
 			return s == loopSystem
 		case keeping:
 			return isMM2(s)
@@ -157,7 +157,7 @@ func (b *bench) prepare(ctx context.Context, w workload) (loaded, error) {
 	if err := deleteTopics(ctx, b.pair.srcClient, ""); err != nil {
 		return loaded{}, err
 	}
-	if w.kind == latency {
+	if w.kind == latency || w.kind == switching {
 		return loaded{}, nil // each run has a topic of its own
 	}
 	begun := time.Now()
@@ -204,6 +204,10 @@ func (b *bench) measure(ctx context.Context, w workload, held loaded, system str
 			r.Values, err = b.latency(ctx, j)
 		case startup:
 			r.Values, err = b.startup(ctx, j)
+		case idling:
+			r.Values, err = b.idle(ctx, j, held)
+		case switching:
+			r.Values, err = b.failover(ctx, j)
 		case recoding:
 			r.Values, err = b.recoding(ctx, j, held, round)
 		default:

@@ -27,6 +27,13 @@
 //     streams8) are measured in offsets. The loop beside klink does the same there
 //     by the barest requests: one at a time per partition, with as many markers
 //     or pads as klink's.
+//   - An idle mirror has mirrored all of a thousand partitions; then its processor
+//     time counts while nothing is produced.
+//   - In a failover the source is killed by SIGKILL under a steady stream, and the
+//     consumer with it; klink is told to fail over, MirrorMaker 2 has nothing to be
+//     told. A consumer of the same group goes on at the target. What it was given
+//     again is counted by offsets, which no transaction moves here; what lay behind
+//     the group's last commit at the source is in it.
 //   - Recoding is measured by the processor time of package batch by itself, in
 //     this process, and by that of klink while it mirrors such a log.
 //   - Other load of the machine during a run is shown, since it spoils figures.

@@ -32,6 +32,8 @@ func pledges() []pledge {
 		{"latency", "added p50 ms", addedP50, "", 3, false},
 		{"latency", "added p99 ms", addedP99, "", 8, false},
 		{"start", "first record s", firstRecord, "", 1, false},
+		{"idle", "mirror's cores", mirrorCores, "", 0.05, false},
+		{"failover", "read again beyond the uncommitted", readAgainBeyond, "", streamRate / 4, false},
 		{"R8", "MB/s", mbPerSecond, mm2System, 1, true},
 		{"R100", "MB/s", mbPerSecond, mm2System, 1, true},
 	}

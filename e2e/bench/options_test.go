@@ -48,6 +48,8 @@ func TestSystemsFor(t *testing.T) {
 	for name, want := range map[string][]string{
 		"W2":       all,
 		"start":    {klinkSystem, mm2System, "mm2:default"},
+		"idle":     {klinkSystem, mm2System, "mm2:default"},
+		"failover": {klinkSystem, mm2System, "mm2:default"},
 		"pad":      {klinkSystem, loopSystem},
 		"streams8": {klinkSystem, loopSystem},
 		"recode":   {klinkSystem},

@@ -96,6 +96,13 @@ const (
 	targetCPUPerMillion = "target_broker_cpu_s_per_million_offsets"
 	measuredOffsets     = "measured_offsets"
 
+	brokersCores = "brokers_cores"
+
+	readAgain       = "read_again_records"
+	behindCommit    = "behind_last_commit_records"
+	readAgainBeyond = "read_again_beyond_records"
+	switchSeconds   = "switch_s"
+
 	recodeLZ4    = "recode_lz4_mb_per_cpu_s"
 	recodeSnappy = "recode_snappy_mb_per_cpu_s"
 	wholeRecode  = "whole_mirror_mb_per_cpu_s"

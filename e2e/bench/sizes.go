@@ -33,6 +33,14 @@ var (
 	latencyMeasured  = amount{short: 5, long: 30}
 )
 
+// Idle and failover runs, in seconds: how long nothing comes, what passes before
+// that counts, and how long groups are carried before the source is killed.
+var (
+	idleWarm        = amount{short: 3, long: 10}
+	idleMeasured    = amount{short: 5, long: 30}
+	failoverCarried = amount{short: 10, long: 60}
+)
+
 const (
 	// firstRecordLimit is for MirrorMaker 2 on a busy machine, which takes a minute.
 	firstRecordLimit = 2 * time.Minute

@@ -29,6 +29,7 @@ const (
 const (
 	bestMM2        = "idempotent"
 	bestMM2Latency = "linger5"
+	bestMM2Groups  = "failover"
 )
 
 // mm2SettingsOf names the settings that a system stands for in a workload.
@@ -36,10 +37,14 @@ func mm2SettingsOf(system string, w workload) string {
 	if _, name, ok := strings.Cut(system, ":"); ok {
 		return name
 	}
-	if w.kind == latency {
+	switch w.kind {
+	case latency:
 		return bestMM2Latency
+	case switching:
+		return bestMM2Groups
+	default:
+		return bestMM2
 	}
-	return bestMM2
 }
 
 //go:embed mm2/*.properties
@@ -133,7 +138,11 @@ func (l *launcher) command(j job) (*exec.Cmd, error) {
 	src, dst := j.pair.src.Bootstrap()[0], j.pair.dst.Bootstrap()[0]
 	switch {
 	case j.system == klinkSystem:
-		return exec.Command(l.klink, "run", "--source", src, "--target", dst, "--topic", j.workload.topic(), "--http", "127.0.0.1:0", "--log-format", "json"), nil
+		cmd := exec.Command(l.klink, "run", "--source", src, "--target", dst, "--topic", j.workload.topic(), "--http", "127.0.0.1:0", "--log-format", "json")
+		if j.workload.kind == switching {
+			cmd.Args = append(cmd.Args, "--group", "*")
+		}
+		return cmd, nil
 	case j.system == loopSystem:
 		return exec.Command(l.self, loopCommand, "-source", src, "-target", dst, "-topic", j.workload.topic(), fmt.Sprintf("-keep=%t", j.workload.kind == keeping)), nil
 	}

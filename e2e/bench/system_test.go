@@ -8,7 +8,7 @@ import (
 
 func TestMM2SettingsFillIn(t *testing.T) {
 	names := mm2Settings()
-	for _, best := range []string{bestMM2, bestMM2Latency, "default"} {
+	for _, best := range []string{bestMM2, bestMM2Latency, bestMM2Groups, "default"} {
 		if !slices.Contains(names, best) {
 			t.Errorf("no settings %q", best)
 		}
@@ -38,6 +38,7 @@ func TestMM2SettingsOf(t *testing.T) {
 	for _, c := range []struct{ system, workload, want string }{
 		{"mm2", "W2", bestMM2},
 		{"mm2", "latency", bestMM2Latency},
+		{"mm2", "failover", bestMM2Groups},
 		{"mm2:default", "latency", "default"},
 	} {
 		if got := mm2SettingsOf(c.system, workloadNamed(c.workload)); got != c.want {

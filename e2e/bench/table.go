@@ -14,7 +14,7 @@ func (r results) markdown() string {
 	if r.Size != "long" {
 		b.WriteString("\nThese runs are so short that their figures only show that the program works.\n")
 	}
-	for _, section := range []func() string{r.throughputTable, r.ratioTable, r.keepingTable, r.recodingTable, r.latencyTable, r.startTable, r.heldTable, r.remarks} {
+	for _, section := range []func() string{r.throughputTable, r.ratioTable, r.keepingTable, r.recodingTable, r.latencyTable, r.startTable, r.idleTable, r.failoverTable, r.heldTable, r.remarks} {
 		if text := section(); text != "" {
 			b.WriteString("\n" + text)
 		}
@@ -93,6 +93,21 @@ var recodingColumns = []column{
 	{"peak RSS MiB", peakRSS, 0},
 }
 
+var idleColumns = []column{
+	{"mirror's cores", mirrorCores, 3},
+	{"brokers' cores", brokersCores, 3},
+	{"peak RSS MiB", peakRSS, 0},
+}
+
+var failoverColumns = []column{
+	{"read again", readAgain, 0},
+	{"behind the last commit", behindCommit, 0},
+	{"read again beyond that", readAgainBeyond, 0},
+	{"seconds to switch", switchSeconds, 2},
+	{"mirror's cores", mirrorCores, 3},
+	{"peak RSS MiB", peakRSS, 0},
+}
+
 var startColumns = []column{{"first record s", firstRecord, 2}}
 
 func (r results) throughputTable() string {
@@ -113,6 +128,14 @@ func (r results) latencyTable() string {
 
 func (r results) startTable() string {
 	return r.figureTable("From start to the first record on the target", startup, startColumns)
+}
+
+func (r results) idleTable() string {
+	return r.figureTable("Idle", idling, idleColumns)
+}
+
+func (r results) failoverTable() string {
+	return r.figureTable("Records that a group reads again after a failover", switching, failoverColumns)
 }
 
 // figureTable has a row per workload and system.
@@ -174,12 +197,11 @@ func (r results) remarks() string {
 			}
 		}
 	}
-	lines = append(lines, notMeasured)
+	if len(lines) == 0 {
+		return ""
+	}
 	return strings.Join(lines, "\n") + "\n"
 }
-
-// notMeasured is what klink is held to and this program does not measure.
-const notMeasured = "* Not measured: how many records a consumer group reads again after a failover, since klink run does not carry group offsets."
 
 // table is a Markdown table under a title.
 type table struct {

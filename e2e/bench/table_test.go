@@ -48,6 +48,10 @@ func sampleResults() results {
 			made("latency", klinkSystem, 1, delay(1.5, 9)),
 			made("latency", mm2System, 1, delay(8.5, 14)),
 			made("start", klinkSystem, 1, map[string]float64{firstRecord: 0.42, peakRSS: 35}),
+			made("idle", klinkSystem, 1, map[string]float64{mirrorCores: 0.012, brokersCores: 0.05, peakRSS: 60, othersCores: 0.05}),
+			made("idle", mm2System, 1, map[string]float64{mirrorCores: 0.2, brokersCores: 0.06, peakRSS: 900, othersCores: 0.05}),
+			made("failover", klinkSystem, 1, map[string]float64{readAgain: 2500, behindCommit: 2400, readAgainBeyond: 100, switchSeconds: 1.2, mirrorCores: 0.08, peakRSS: 40, othersCores: 0.05}),
+			made("failover", mm2System, 1, map[string]float64{readAgain: 8800, behindCommit: 1968, readAgainBeyond: 6832, switchSeconds: 0, mirrorCores: 0.8, peakRSS: 1500, othersCores: 0.05}),
 			failed,
 		},
 	}

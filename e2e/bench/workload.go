@@ -16,6 +16,8 @@ const (
 	latency         // a steady stream, and consumers on both sides
 	startup         // the time to the first record, topics not yet there
 	keeping         // offsets that are not all records
+	idling          // everything is mirrored and nothing comes
+	switching       // a steady stream, a group that commits, and the source is killed
 	recoding        // batches that have to be written anew
 )
 
@@ -62,6 +64,8 @@ var workloads = []workload{
 	{name: "P1000", partitions: 1000, records: amount{200_000, 2_000_000}, valueBytes: kib, batchRecords: 100, codec: batch.CodecLZ4},
 	{name: "latency", kind: latency, partitions: 4, valueBytes: 200},
 	{name: "start", kind: startup, partitions: 8, records: amount{8_000, 8_000}, valueBytes: 200, batchRecords: 100, codec: batch.CodecLZ4},
+	{name: "idle", kind: idling, partitions: 1000, records: amount{100_000, 100_000}, valueBytes: kib, batchRecords: 100, codec: batch.CodecLZ4},
+	{name: "failover", kind: switching, partitions: 4, valueBytes: 200, codec: batch.CodecLZ4},
 	{name: "R8", partitions: 8, records: amount{64 * kib, 6144 * kib}, valueBytes: kib, batchRecords: 100, codec: batch.CodecLZ4, rtt: distance},
 	{name: "R100", partitions: 100, records: amount{64 * kib, 6144 * kib}, valueBytes: kib, batchRecords: 100, codec: batch.CodecLZ4, rtt: distance},
 	{name: "fill", kind: keeping, log: holeLog, partitions: 1, records: amount{20_000, 1_500_000}},
@@ -109,6 +113,10 @@ func (w workload) about() string {
 	switch {
 	case w.kind == latency:
 		return "5,000 records/s of 200 B, lz4, linger 5 ms"
+	case w.kind == idling:
+		return plural(int64(w.partitions), "partition") + ", all mirrored, nothing produced"
+	case w.kind == switching:
+		return "5,000 records/s of 200 B, one group that commits every second; the source is killed by SIGKILL, and the group goes on at the target"
 	case w.kind == startup:
 		return "8 partitions, topic not yet on the target"
 	case w.log == holeLog:
