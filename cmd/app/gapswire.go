@@ -32,9 +32,12 @@ var unmirrorableWays = map[config.OnUnmirrorable]linker.Unmirrorable{
 	config.UnmirrorableSkip: linker.UnmirrorableSkip,
 }
 
+// workersGroup is the group on the target that a link's workers join.
+func workersGroup(link string) string { return link + "-klink" }
+
 // newLease returns the membership of a link in its group on the target.
 func newLease(l config.Link, dst *kafka.Target, d Deps) linker.Lease {
-	return linker.Membership(workers.New(workers.Options{NewClient: dst.Group, Group: l.Name + "-klink",
+	return linker.Membership(workers.New(workers.Options{NewClient: dst.Group, Group: workersGroup(l.Name),
 		Logger: d.Logger.With("link", l.Name), Meter: d.Meter, Link: l.Name}))
 }
 

@@ -93,7 +93,7 @@ func planLink(ctx context.Context, p linkPlan) (r survey.PlanResult, err error) 
 
 // planOptions are those that follow from the configuration alone.
 func planOptions(l config.Link) survey.PlanOptions {
-	return survey.PlanOptions{Link: l.Name, Policy: plan.Policy{Gaps: gapWays[l.GapFill], Overrun: overrunWays[l.OnRetentionOverrun], PadLimit: l.PadLimit},
+	return survey.PlanOptions{Link: l.Name, Group: workersGroup(l.Name), Policy: plan.Policy{Gaps: gapWays[l.GapFill], Overrun: overrunWays[l.OnRetentionOverrun], PadLimit: l.PadLimit},
 		Otherwise: survey.Otherwise(l.OnUnmirrorable), FollowStart: l.FollowStart, Limits: plan.DefaultLimits(), Pace: survey.Assumed(),
 		Topics: topics.PlanOptions{ReplicationFactor: l.Topics.ReplicationFactor, Overrides: l.Topics.Configs, CopyRetention: !l.FollowStart}}
 }

@@ -68,6 +68,38 @@ func seeCluster(ctx context.Context, cl *kgo.Client) operations {
 	return operations(resp.ClusterAuthorizedOperations)
 }
 
+// describeGroupsV5 hides v6, which knows no operations on a group that is not there
+// yet (KIP-1043); v5 tells them of one that is dead.
+type describeGroupsV5 struct{ *kmsg.DescribeGroupsRequest }
+
+// MaxVersion is the newest version that describes a group before its first member.
+func (describeGroupsV5) MaxVersion() int16 { return 5 }
+
+// seeGroup returns the principal's operations on a group (DescribeGroups v3,
+// KIP-430); noOperations where its coordinator does not tell. It makes no group.
+func seeGroup(ctx context.Context, cl *kgo.Client, group string) operations {
+	find := kmsg.NewPtrFindCoordinatorRequest()
+	find.CoordinatorType, find.CoordinatorKey, find.CoordinatorKeys = 0, group, []string{group}
+	found, err := find.RequestWith(ctx, cl)
+	if err != nil {
+		return noOperations
+	}
+	node := found.NodeID
+	for _, c := range found.Coordinators {
+		if c.Key == group && c.ErrorCode == 0 {
+			node = c.NodeID
+		}
+	}
+	req := kmsg.NewPtrDescribeGroupsRequest()
+	req.Groups, req.IncludeAuthorizedOperations = []string{group}, true
+	kresp, err := cl.Broker(int(node)).Request(ctx, describeGroupsV5{req})
+	resp, ok := kresp.(*kmsg.DescribeGroupsResponse)
+	if err != nil || !ok || len(resp.Groups) != 1 || resp.Groups[0].ErrorCode != 0 {
+		return noOperations
+	}
+	return operations(resp.Groups[0].AuthorizedOperations)
+}
+
 // seeSettings reads what topics are set to; those that may not be read are not
 // in the answer.
 func seeSettings(ctx context.Context, cl *kgo.Client, names []string) (map[string]topics.Settings, error) {

@@ -27,6 +27,8 @@ const atOnce = 8
 // PlanOptions of Plan. Src, Dst, the readers and Matcher are required.
 type PlanOptions struct {
 	Link string
+	// Group is the one on the target that the link's workers join; "" is none.
+	Group string
 	// Src and Dst ask the two clusters; nothing is written to either.
 	Src, Dst             *kgo.Client
 	SrcReader, DstReader Reader
@@ -84,6 +86,7 @@ type planner struct {
 	// control topic.
 	src, dst map[string]seenTopic
 	cluster  operations
+	group    operations
 	settings map[string]topics.Settings
 	jobs     []*job
 	// lacking are rights that were missed on the way.
@@ -125,6 +128,10 @@ func (p *planner) look(ctx context.Context) error {
 		return fmt.Errorf("target: %w", err)
 	}
 	p.cluster = seeCluster(ctx, p.o.Dst)
+	p.group = noOperations
+	if p.o.Group != "" {
+		p.group = seeGroup(ctx, p.o.Dst, p.o.Group)
+	}
 	var there []string
 	for name := range p.dst {
 		there = append(there, name)
@@ -310,7 +317,7 @@ func (p *planner) expectedMarkers() *float64 {
 
 // rights gathers what the needed rights follow from.
 func (p *planner) rights() rightsInput {
-	in := rightsInput{src: map[string]operations{}, dst: map[string]operations{}, cluster: p.cluster, trims: p.o.FollowStart,
+	in := rightsInput{src: map[string]operations{}, dst: map[string]operations{}, cluster: p.cluster, group: p.o.Group, onGroup: p.group, trims: p.o.FollowStart,
 		marks: p.o.Policy.Gaps == plan.FillMarkers, lacking: p.lacking}
 	for i := range p.plans {
 		t := &p.plans[i]

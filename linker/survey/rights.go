@@ -82,6 +82,10 @@ type rightsInput struct {
 	cluster  operations
 	// control are those on the control topic, 0 where it is not there.
 	control operations
+	// group is the one that the workers join, "" for none, and onGroup are the
+	// operations on it.
+	group   string
+	onGroup operations
 	// lacking are rights that were missed on the way, with the side in front.
 	lacking []string
 	// create are target topics that are not there.
@@ -126,6 +130,9 @@ func rightsOf(in rightsInput) Rights {
 		if in.cluster.allow(kmsg.ACLOperationCreate) != Yes {
 			r.note(Unknown, onTarget+remote.Right("Create", "topic", topic)+" (or on the cluster), and all that is needed on it")
 		}
+	}
+	if in.group != "" {
+		r.note(in.onGroup.allow(kmsg.ACLOperationRead), onTarget+remote.Right("Read", "group", in.group))
 	}
 	if in.marks {
 		r.note(mayMark(in.cluster), onTarget+markersRight)

@@ -45,6 +45,9 @@ func TestRights(t *testing.T) {
 		"the control topic":       {rightsInput{control: ops(read, describe)}, []string{"target: Write on topic __klink"}, nil},
 		"create, by the cluster":  {rightsInput{cluster: ops(kmsg.ACLOperationCreate, describe), create: []string{"orders"}}, nil, nil},
 		"create, who knows":       {rightsInput{cluster: ops(describe), create: []string{"orders"}}, nil, []string{"target: Create on topic orders (or on the cluster), and all that is needed on it"}},
+		"join the group":          {rightsInput{group: "l-klink", onGroup: ops(describe)}, []string{"target: Read on group l-klink"}, nil},
+		"the group, who knows":    {rightsInput{group: "l-klink", onGroup: noOperations}, nil, []string{"target: Read on group l-klink"}},
+		"the group, allowed":      {rightsInput{group: "l-klink", onGroup: ops(read, describe)}, nil, nil},
 		"missed on the way":       {rightsInput{lacking: []string{"b", "a", "b"}}, []string{"a", "b"}, nil},
 	} {
 		r := rightsOf(c.in)
