@@ -215,6 +215,9 @@ func TestDropTopicLeavesNothingOfIt(t *testing.T) {
 	if left := v.keys(func(k Key) bool { return k.Link == "l" }); len(left) != 0 || count("m", "t") != topicKinds {
 		t.Errorf("left are %v", left)
 	}
+	if _, known := v.LinkReport("l"); known {
+		t.Error("the link is reported still")
+	}
 	if v.Intents("l").Next() != 1 || s.Intents("l").Next() != 1 {
 		t.Error("the numbers go on")
 	}

@@ -239,7 +239,9 @@ func (v *View) remove(k Key) {
 			delete(v.epochs[lineKey{tk, id, k.Partition}], k.Epoch)
 		}
 	case KindState:
-		delete(v.states[tk], k.Part)
+		if delete(v.states[tk], k.Part); len(v.states[tk]) == 0 {
+			delete(v.states, tk) // else the link would count as known
+		}
 	case KindCounters, KindPad, KindLedger:
 		v.removeLine(k)
 	default:
