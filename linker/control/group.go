@@ -31,6 +31,9 @@ type GroupOffset struct {
 	// SourceOffset is what the group had committed at the source, and At when.
 	SourceOffset int64
 	At           time.Time
+	// Reason is why the target does not have the source's offset, "" where it does;
+	// a groups.Verdict.
+	Reason string
 }
 
 // GroupRecord is what klink writes for a group, as a whole, written ahead of the
@@ -41,12 +44,16 @@ type GroupRecord struct {
 	// Offsets are sorted by topic and partition as they are read back.
 	Offsets []GroupOffset
 	At      time.Time
+	// Accepted is the newest Accept of the group that was obeyed, 0 for none.
+	Accepted int32
 }
 
 type groupValue struct {
-	Version int                           `json:"version"`
-	At      time.Time                     `json:"at"`
-	Topics  map[string][]groupOffsetValue `json:"topics"`
+	Version int       `json:"version"`
+	At      time.Time `json:"at"`
+	// Accepted is in each piece.
+	Accepted int32                         `json:"accepted,omitempty"`
+	Topics   map[string][]groupOffsetValue `json:"topics"`
 }
 
 // groupOffsetValue leaves out what is unknown.
@@ -56,6 +63,7 @@ type groupOffsetValue struct {
 	Written      *int64     `json:"written,omitempty"`
 	SourceOffset *int64     `json:"source_offset,omitempty"`
 	At           *time.Time `json:"at,omitempty"`
+	Reason       string     `json:"reason,omitempty"`
 }
 
 type groupKey struct{ link, group string }
@@ -82,12 +90,12 @@ func encodeGroup(r GroupRecord, onRecord int) batch {
 	}
 	values := make([]groupValue, parts)
 	for i := range values {
-		values[i] = groupValue{Version: versions[KindGroup], At: r.At.UTC(), Topics: make(map[string][]groupOffsetValue)}
+		values[i] = groupValue{Version: versions[KindGroup], At: r.At.UTC(), Accepted: r.Accepted, Topics: make(map[string][]groupOffsetValue)}
 	}
 	for _, o := range r.Offsets {
 		topics := values[partOf(o, parts)].Topics
 		topics[o.Topic] = append(topics[o.Topic], groupOffsetValue{Partition: o.Partition, Previous: knownOffset(o.Previous),
-			Written: knownOffset(o.Written), SourceOffset: knownOffset(o.SourceOffset), At: knownTime(o.At)})
+			Written: knownOffset(o.Written), SourceOffset: knownOffset(o.SourceOffset), At: knownTime(o.At), Reason: o.Reason})
 	}
 	gk := groupKey{r.Link, r.Group}
 	var b batch
@@ -111,14 +119,14 @@ func partOf(o GroupOffset, parts int) int {
 }
 
 func (v groupValue) part(k Key) (groupPart, error) {
-	r := GroupRecord{Link: k.Link, Group: k.Group, At: v.At}
+	r := GroupRecord{Link: k.Link, Group: k.Group, At: v.At, Accepted: v.Accepted}
 	if k.Part < 0 || k.Part >= maxGroupParts {
 		return groupPart{}, fmt.Errorf("part %d of a group", k.Part)
 	}
 	for topic, offsets := range v.Topics {
 		for _, o := range offsets {
 			r.Offsets = append(r.Offsets, GroupOffset{Topic: topic, Partition: o.Partition, Previous: orUnknown(o.Previous),
-				Written: orUnknown(o.Written), SourceOffset: orUnknown(o.SourceOffset), At: orZero(o.At)})
+				Written: orUnknown(o.Written), SourceOffset: orUnknown(o.SourceOffset), At: orZero(o.At), Reason: o.Reason})
 		}
 	}
 	return groupPart{GroupRecord: r}, nil
@@ -154,6 +162,7 @@ func joinGroup(gk groupKey, parts map[int]groupPart) GroupRecord {
 		if p.At.After(out.At) {
 			out.At = p.At
 		}
+		out.Accepted = max(out.Accepted, p.Accepted)
 	}
 	place := func(a, b GroupOffset) int {
 		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))

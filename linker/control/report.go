@@ -2,6 +2,7 @@ package control
 
 import (
 	"slices"
+	"time"
 
 	"klink/linker/state"
 )
@@ -12,7 +13,7 @@ import (
 func (v *View) Report() state.Report {
 	rep := state.Report{AsOf: v.lastAt, Links: []state.Link{}}
 	for _, name := range v.linkNames() {
-		rep.Links = append(rep.Links, v.linkReport(name))
+		rep.Links = append(rep.Links, v.linkReport(name, v.lastAt))
 	}
 	return rep
 }
@@ -30,11 +31,11 @@ func (v *View) LinkReport(name string) (rep state.Report, ok bool) {
 			asOf = s.AsOf
 		}
 	}
-	return state.Report{AsOf: asOf, Links: []state.Link{v.linkReport(name)}}, true
+	return state.Report{AsOf: asOf, Links: []state.Link{v.linkReport(name, asOf)}}, true
 }
 
-func (v *View) linkReport(name string) state.Link {
-	l := state.Link{Name: name, State: state.Pending, Topics: []state.Topic{}, Groups: []state.Group{}}
+func (v *View) linkReport(name string, asOf time.Time) state.Link {
+	l := state.Link{Name: name, State: state.Pending, Topics: []state.Topic{}, Groups: v.groupReports(name, asOf)}
 	if r, ok := v.links[name]; ok {
 		l.Mode = r.Mode
 	}
