@@ -34,6 +34,7 @@ var rooms = []room{
 	{"linker/intent", nil, "what operators want is a pure fold of their commands"},
 	{"linker/plan", []string{"fetcher/batch", "fetcher/feed", "linker/state", "linker/ledger"}, "decisions are pure: no I/O comes in through an import"},
 	{"linker/reverse", []string{"fetcher/batch", "fetcher/feed", "linker/appender", "linker/control", "linker/intent", "linker/ledger", "linker/plan", "linker/remote", "linker/state", "linker/topics"}, "the way home reads through ports and knows no data path"},
+	{"linker/switchover", []string{"fetcher/batch", "fetcher/feed", "linker/appender", "linker/control", "linker/intent", "linker/ledger", "linker/remote", "linker/state", "linker/topics"}, "promote and failover read and write through ports and know no data path"},
 	{"linker/groups/commits", []string{"fetcher/batch", "fetcher/leaders", "linker/remote", "linker/state"}, "it follows a log and knows nothing of what is done with it"},
 	{"linker/...", []string{"fetcher/batch", "fetcher/feed", "fetcher/leaders", "linker/..."}, "the target side declares what it needs of the source side in ports.go"},
 	{"cmd/lab/...", []string{"cmd/lab/..."}, "the clusters and judges of tests share no code with what they judge"},

@@ -1,0 +1,408 @@
+package switchover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"klink/fetcher/feed"
+	"klink/linker/intent"
+	"klink/linker/state"
+)
+
+// Promote waits until the target holds all that the source has and then stops the
+// mirrors, all of them or none. Where that does not come about in time nothing has
+// changed and the error is ErrRefused; the Result has the numbers then too. A
+// context that ends while the mirrors are held takes that back.
+func (s *Switch) Promote(ctx context.Context, r Request) (Result, error) {
+	if s.o.Source == nil {
+		return Result{Link: s.o.Link}, errors.New("promote needs the source")
+	}
+	x := &promRun{Switch: s, r: r, m: newPromote(s.o.Times, r, time.Now()), troubles: make(troubles), details: make(map[string]string)}
+	if r.DryRun {
+		return x.dry(ctx)
+	}
+	return x.run(ctx)
+}
+
+// promRun carries out one promotion.
+type promRun struct {
+	*Switch
+	r   Request
+	m   *promote
+	all []*fate
+	// src is what the source said last.
+	src      map[feed.Partition]SourceEnd
+	troubles troubles
+	details  map[string]string
+	// said is what was told last, so that a wait is told once.
+	said string
+}
+
+func (x *promRun) run(ctx context.Context) (Result, error) {
+	// What is held must be taken back also when the caller gives up.
+	under := context.WithoutCancel(ctx)
+	for {
+		if ctx.Err() != nil {
+			x.give(ctx)
+		}
+		switch x.m.step {
+		case promLook:
+			x.look(under)
+		case promRest:
+			x.rests(ctx, under)
+		case promWait:
+			missing := x.missing(under)
+			x.waiting(missing)
+			x.m.measured(time.Now(), missing)
+		case promPut:
+			x.put(under)
+		case promAcks:
+			x.tell("held; waiting for the workers")
+			if missing := x.awaitWords(ctx); ctx.Err() == nil {
+				x.m.acked(missing)
+			}
+		case promCheck:
+			x.m.checked(x.missing(under))
+		case promCuts:
+			x.m.cut(time.Now(), x.putCuts(under))
+		case promSettings:
+			x.restore(under, x.m.sc, x.troubles, x.details)
+			x.m.went()
+		case promLast:
+			x.lastLook(under)
+			x.m.went()
+		case promOver:
+			return x.result(under)
+		}
+	}
+}
+
+// give ends a promotion for a caller who gave up: what is not held is left alone,
+// what is held is taken back, and what is on record is completed.
+func (x *promRun) give(ctx context.Context) {
+	m := x.m
+	unheld := m.step == promWait || m.step == promRest || !m.tried && (m.step == promLook || m.step == promPut)
+	switch {
+	case m.goal != toHold || m.step == promOver:
+	case m.held.IsZero() && unheld:
+		m.end(ctx.Err())
+	case !m.held.IsZero() && m.step != promLook && m.step != promRest:
+		m.back(ctx.Err())
+	}
+}
+
+// rests waits; who takes something back does so whatever the caller wants.
+func (x *promRun) rests(ctx, under context.Context) {
+	if x.m.goal == toHold {
+		under = ctx
+	}
+	pause(under, time.Until(x.m.rest))
+	x.m.rested()
+}
+
+func (x *promRun) tell(s string) {
+	if s != x.said {
+		x.r.tell(s)
+		x.said = s
+	}
+}
+
+// waiting tells why it takes long, in steps of what a person would read.
+func (x *promRun) waiting(missing string) {
+	if missing != "" {
+		x.tell("waiting: " + missing)
+	}
+}
+
+func (x *promRun) look(ctx context.Context) {
+	bounded, cancel := context.WithTimeout(ctx, x.o.Times.Look)
+	defer cancel()
+	err := x.o.Store.CatchUp(bounded)
+	sc, scopeErr := newScope(x.o.Store, x.o.Link, x.r.Topics)
+	if scopeErr != nil {
+		x.m.end(scopeErr)
+		return
+	}
+	x.all = x.fates(sc, x.all)
+	x.m.looked(time.Now(), sc, err)
+}
+
+func (x *promRun) put(ctx context.Context) {
+	bounded, cancel := context.WithTimeout(ctx, x.o.Times.Look)
+	defer cancel()
+	x.m.wrote(time.Now(), x.o.Store.PutCommand(bounded, x.m.command))
+}
+
+// together are the partitions that are promoted now.
+func (x *promRun) together() []*fate {
+	ids := make(map[string]bool, len(x.m.open))
+	for _, m := range x.m.open {
+		ids[m.SourceTopic] = true
+	}
+	var out []*fate
+	for _, f := range x.all {
+		if ids[f.m.SourceTopic] {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// missing looks at both clusters, the target first, and says what the target
+// lacks, "" for nothing.
+func (x *promRun) missing(ctx context.Context) string {
+	mine := x.together()
+	x.measure(ctx, mine)
+	why, count := x.ask(ctx, mine), 0
+	for _, f := range mine {
+		lack := x.lacks(f)
+		if lack == "" {
+			continue
+		}
+		count++
+		if why == "" {
+			why = fmt.Sprintf("%s/%d: %s", f.m.SourceTopic, f.n, lack)
+		}
+	}
+	for _, m := range x.m.open {
+		if m.TargetID.IsZero() && m.Partitions == 0 && why == "" {
+			why = m.SourceTopic + " has no target topic yet"
+		}
+	}
+	if count > 1 {
+		why += fmt.Sprintf(", and %d more partitions", count-1)
+	}
+	return why
+}
+
+// ask puts the question to the source; what it answers becomes what was seen.
+func (x *promRun) ask(ctx context.Context, fs []*fate) (trouble string) {
+	ctx, cancel := context.WithTimeout(ctx, x.o.Times.Look)
+	defer cancel()
+	ps := make([]feed.Partition, len(fs))
+	for i, f := range fs {
+		ps[i] = f.source()
+	}
+	got, err := x.o.Source.SourceEnds(ctx, ps)
+	now := time.Now()
+	if err != nil {
+		x.src = nil
+		return fmt.Sprintf("the source does not answer: %v", err)
+	}
+	x.src = got
+	for _, f := range fs {
+		if e, ok := got[f.source()]; ok && e.Err == nil {
+			f.seen.stable, f.seen.high, f.seen.at = &e.Stable, &e.End, now
+			f.facts.seen = f.seen
+		}
+		f.facts.of = now
+	}
+	return ""
+}
+
+// lacks says what keeps a partition from being stopped without a loss.
+func (x *promRun) lacks(f *fate) string {
+	src, ok := x.src[f.source()]
+	dst := f.facts.ends
+	switch {
+	case !ok:
+		return "its end on the source is not known"
+	case src.Err != nil:
+		return fmt.Sprintf("its end on the source is not known: %v", src.Err)
+	case src.ID != f.m.SourceID && !src.ID.IsZero() && !f.m.SourceID.IsZero():
+		return "the source topic was deleted and made anew"
+	case dst.Err != nil:
+		return fmt.Sprintf("its end on the target is not known: %v", dst.Err)
+	case dst.LogEnd > src.End:
+		return fmt.Sprintf("the target ends at %d, beyond the source's end %d", dst.LogEnd, src.End)
+	case src.Stable < src.End:
+		return fmt.Sprintf("%d records of the source wait for a transaction to end", src.End-src.Stable)
+	case dst.LogEnd < src.End:
+		return fmt.Sprintf("%d records behind the source", src.End-dst.LogEnd) + f.mood()
+	case dst.HighWatermark < dst.LogEnd:
+		return fmt.Sprintf("offsets %d to %d of the target are not on all replicas yet", dst.HighWatermark, dst.LogEnd-1)
+	case f.word != nil && !f.word.Wrote && f.word.End != dst.LogEnd:
+		return fmt.Sprintf("worker %s stopped at %d and the target ends at %d", f.word.worker, f.word.End, dst.LogEnd)
+	}
+	return ""
+}
+
+// mood is the state of a mirror that cannot get on by itself.
+func (f *fate) mood() string {
+	if f.seen.reason == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%s: %s)", f.seen.state, f.seen.reason)
+}
+
+// awaitWords waits for the word of a worker on each partition, and on group
+// offsets, and says whose is missing.
+func (x *promRun) awaitWords(ctx context.Context) string {
+	ctx, cancel := context.WithDeadline(ctx, x.m.ackUntil)
+	defer cancel()
+	for {
+		changed := x.o.Store.Changed()
+		missing := x.takeWords()
+		if missing == "" {
+			return ""
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return missing
+		}
+	}
+}
+
+func (x *promRun) takeWords() string {
+	said := make(map[string]map[int32]word)
+	silent, example := 0, ""
+	for _, f := range x.together() {
+		topic := f.m.SourceTopic
+		if said[topic] == nil {
+			said[topic] = words(x.o.Store.Acks(x.o.Link, topic), f.m.intent.Cause.Number)
+		}
+		if w, ok := said[topic][f.n]; ok {
+			f.word = &w
+			continue
+		}
+		if silent++; example == "" {
+			example = fmt.Sprintf("%s/%d", topic, f.n)
+		}
+	}
+	if silent > 0 {
+		return fmt.Sprintf("%d partitions, such as %s", silent, example)
+	}
+	if x.o.CarriesGroups && !x.groupsConfirmed() {
+		return "group offsets"
+	}
+	return ""
+}
+
+// groupsConfirmed reports whether the worker that carries group offsets wrote the
+// last ones for this hold.
+func (x *promRun) groupsConfirmed() bool {
+	number := x.m.open[0].intent.Cause.Number
+	for _, a := range x.o.Store.Acks(x.o.Link, "") {
+		if a.Number == number {
+			return true
+		}
+	}
+	return false
+}
+
+func (x *promRun) putCuts(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, x.o.Times.Look)
+	defer cancel()
+	return x.o.Store.PutCuts(ctx, cutRecords(x.o.Link, x.together(), func(*mirror) string { return x.m.id }))
+}
+
+// lastLook asks the source once more, now that nothing can be done about it.
+func (x *promRun) lastLook(ctx context.Context) {
+	all := x.all
+	x.measure(ctx, all)
+	if trouble := x.ask(ctx, all); trouble != "" {
+		x.m.notes = append(x.m.notes, "whether the source took in more after the cut is not known: "+trouble)
+		return
+	}
+	for _, f := range all {
+		end, known := f.facts.mirrored(), x.src[f.source()]
+		if known.Err == nil && end != feed.Unknown && known.End > end {
+			f.facts.seen.stable, f.facts.seen.high = &known.End, &known.End
+			f.facts.details = append(f.facts.details, fmt.Sprintf("the source took in %d more records after the cut", known.End-end))
+			x.details[f.m.SourceTopic] = "the source took in records after the cut"
+		}
+	}
+}
+
+// dry tells the numbers of now.
+func (x *promRun) dry(ctx context.Context) (Result, error) {
+	sc, err := newScope(x.o.Store, x.o.Link, x.r.Topics)
+	if err != nil {
+		return x.newResult(), err
+	}
+	x.all = x.fates(sc, nil)
+	x.m.sc = sc
+	for _, m := range sc.mirrors {
+		if m.intent.Want != intent.Stopped {
+			x.m.open = append(x.m.open, m)
+		}
+	}
+	missing := x.missing(ctx)
+	x.measure(ctx, x.settled())
+	res := x.assemble(ctx)
+	res.DryRun = true
+	if missing != "" {
+		res.Notes = append(res.Notes, "would wait: "+missing)
+	}
+	res.tally()
+	return res, ctx.Err()
+}
+
+// settled are the partitions that are not promoted now.
+func (x *promRun) settled() []*fate {
+	open := make(map[*fate]bool)
+	for _, f := range x.together() {
+		open[f] = true
+	}
+	var out []*fate
+	for _, f := range x.all {
+		if !open[f] {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func (x *promRun) result(ctx context.Context) (Result, error) {
+	if x.m.sc == nil {
+		return x.newResult(), x.m.err
+	}
+	if x.m.err != nil || x.m.goal != toStop {
+		// The record is as it was; the numbers are those of the last look.
+		x.measure(ctx, x.settled())
+	}
+	res := x.assemble(ctx)
+	if id := x.m.id; x.m.err == nil {
+		if x.m.goal != toStop {
+			id = x.m.sc.mirrors[0].intent.Cause.Switch
+		}
+		res.Switch = &id
+	}
+	if x.m.err != nil {
+		res.tally()
+		return res, x.m.err
+	}
+	return res.end()
+}
+
+// assemble puts the result together from what is known.
+func (x *promRun) assemble(ctx context.Context) Result {
+	res := x.newResult()
+	res.Notes = append(res.Notes, x.m.notes...)
+	waiting := make(map[string]bool)
+	for _, m := range x.m.open {
+		waiting[m.SourceTopic] = m.intent.Want != intent.Stopped
+	}
+	for _, f := range x.together() {
+		if waiting[f.m.SourceTopic] {
+			if lack := x.lacks(f); lack != "" {
+				x.troubles.first(f.m.SourceTopic, state.Reason(lagging), fmt.Errorf("partition %d: %s", f.n, lack))
+			}
+		}
+	}
+	for _, m := range x.m.sc.mirrors {
+		t := topic(m, x.all, x.troubles, x.details)
+		if x.m.err != nil && t.OK && m.intent.Want != intent.Stopped {
+			t.OK, t.Detail = false, "not promoted, since all are promoted together or none"
+		}
+		res.Topics = append(res.Topics, t)
+	}
+	res.Groups = x.groupNumbers(ctx, x.all)
+	return res
+}
+
+// lagging is the Topic.Reason of what is not mirrored to its end.
+const lagging = "LAGGING"

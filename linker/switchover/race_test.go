@@ -1,0 +1,5 @@
+//go:build race
+
+package switchover
+
+const raceEnabled = true
