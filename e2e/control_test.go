@@ -117,10 +117,13 @@ func TestControlTopicOutlivesKills(t *testing.T) {
 			acked := putEpochs(ctx, a, "a", 1, 500)
 			t.Logf("500 writers at once took %v", time.Since(begun))
 
-			// The broker dies under load and comes back: writes go on by themselves.
+			// The broker dies under load and comes back: writes go on by themselves, and
+			// of two operators' commands each number goes to one.
 			var during []epochPut
+			var told map[int32]string
 			var wg sync.WaitGroup
 			wg.Go(func() { during = putEpochs(ctx, a, "a", 2, 500) })
+			wg.Go(func() { told = giveCommands(t, ctx, 25, a, b) })
 			must(k.Broker(1).Kill())
 			must(k.Broker(1).Start(ctx))
 			wg.Wait()
@@ -138,6 +141,8 @@ func TestControlTopicOutlivesKills(t *testing.T) {
 			view, err := control.Read(ctx, controlClient(t, k))
 			must(err)
 			checkEpochs(t, append(acked, during...), again.Epochs, view.Epochs)
+			checkCommands(t, told, again.Commands)
+			checkCommands(t, told, view.Commands)
 			for target, owner := range owners {
 				if got, _ := again.TopicOwner(target); got != owner {
 					t.Errorf("%s belongs to %q, and %q was told so", target, got, owner)
