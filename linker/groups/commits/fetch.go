@@ -13,6 +13,10 @@ const (
 	// how long a partition that came to a broker waits for the request under way
 	// there, so it is short: two requests a second cost next to nothing.
 	pollWait = 500 * time.Millisecond
+	// answerTimeout is what an answer may take beyond that. A broker that hangs
+	// has been replaced by then; one that is slow is asked again from the same
+	// place.
+	answerTimeout = 5 * time.Second
 	// gatherPause follows an answer with records. Without it a busy topic would be
 	// asked for each commit by itself; with it a broker is asked 50 times a second
 	// at most, and a commit waits a tenth of what it may take in all.
@@ -74,6 +78,8 @@ func (q fetch) ask(ctx context.Context, cl *kgo.Client) answer {
 			return a
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, pollWait+answerTimeout)
+	defer cancel()
 	a.resp, a.err = q.req.RequestWith(ctx, cl.Broker(int(q.broker)))
 	a.at = time.Now()
 	return a

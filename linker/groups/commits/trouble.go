@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// firstRetry leaves an election the time it takes; lastRetry is how late a
-	// right that was granted is noticed.
+	// firstRetry leaves an election the time it takes; lastRetry is how late the
+	// end of a long one is noticed, and costs one small request.
 	firstRetry = 100 * time.Millisecond
-	lastRetry  = 5 * time.Second
+	lastRetry  = time.Second
 	// quietTries in a row are no trouble worth showing: each election and each
 	// restart of a broker makes some.
 	quietTries = 3
