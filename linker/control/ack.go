@@ -72,31 +72,37 @@ func (v *View) acked(r AckRecord) {
 	v.acks[tk][ackKey{r.Worker, r.Number}] = r
 }
 
-// Acks returns each worker's newest acknowledgement for a source topic, or for
-// group offsets where the topic is "", sorted by worker. They may be about
-// commands that were superseded: compare the Number.
+// Acks returns each worker's newest acknowledgement for a source topic, sorted by
+// worker; for group offsets, where the topic is "", each worker's for every
+// command, since they are about different topics. They may be about commands that
+// were superseded: compare the Number.
 func (v *View) Acks(link, sourceTopic string) []AckRecord {
-	newest := make(map[string]AckRecord)
-	for k, r := range v.acks[topicKey{link, sourceTopic}] {
-		if old, ok := newest[k.worker]; !ok || old.Number < r.Number {
-			newest[k.worker] = r
-		}
-	}
-	out := make([]AckRecord, 0, len(newest))
-	for _, r := range newest {
+	all := v.acks[topicKey{link, sourceTopic}]
+	out := make([]AckRecord, 0, len(all))
+	for _, r := range all {
 		out = append(out, r)
 	}
-	slices.SortFunc(out, func(a, b AckRecord) int { return cmp.Compare(a.Worker, b.Worker) })
-	return out
+	slices.SortFunc(out, func(a, b AckRecord) int {
+		return cmp.Or(cmp.Compare(a.Worker, b.Worker), cmp.Compare(b.Number, a.Number))
+	})
+	if sourceTopic == "" {
+		return out
+	}
+	return slices.CompactFunc(out, func(a, b AckRecord) bool { return a.Worker == b.Worker })
 }
 
-// olderAcks lists the acknowledgements of earlier commands for the same topic,
-// by whatever worker. They tell nothing any more.
+// olderAcks lists the acknowledgements of earlier commands that tell nothing any
+// more, by whatever worker: those for the same topic; of those for group offsets
+// the ones of commands that no topic obeys any more.
 func (v *View) olderAcks(r AckRecord) []Key {
 	tk := topicKey{r.Link, r.Topic}
+	var obeyed []int32
+	if r.Topic == "" {
+		obeyed = v.Intents(r.Link).Obeyed()
+	}
 	var out []Key
 	for k := range v.acks[tk] {
-		if k.number < r.Number {
+		if k.number < r.Number && !slices.Contains(obeyed, k.number) {
 			out = append(out, k.key(tk))
 		}
 	}
@@ -109,7 +115,7 @@ func (s *Store) PutAck(ctx context.Context, r AckRecord) error {
 }
 
 // PutAcks writes a worker's acknowledgements for several topics at once, and
-// takes those of earlier commands for these topics off the record.
+// takes those off the record that are superseded by them.
 func (s *Store) PutAcks(ctx context.Context, rs []AckRecord) error {
 	var b batch
 	for _, r := range rs {

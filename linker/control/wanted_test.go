@@ -182,6 +182,25 @@ func TestWorkersAcks(t *testing.T) {
 	}
 }
 
+// Two promotions of different topics at once: the word of one worker about the
+// groups of both stays, until nobody waits for it.
+func TestAcksAboutGroups(t *testing.T) {
+	ack := func(number int32) AckRecord { return AckRecord{Link: "l", Worker: "w", Number: number, At: wantAt} }
+	var b batch
+	for n, topic := range []string{"t", "u", "x"} {
+		b.add(encodeCommand(command(int32(n+1), "a", intent.Pend, topic), 0))
+		b.add(encodeAck(ack(int32(n + 1))))
+	}
+	b.add(encodeCommand(command(4, "a", intent.Resume, "t"), 0))
+	v := viewOf(t, storedOf(t, b)...)
+	if d := cmp.Diff([]AckRecord{ack(3), ack(2), ack(1)}, v.Acks("l", "")); d != "" {
+		t.Error(d)
+	}
+	if got := v.olderAcks(ack(3)); len(got) != 1 || got[0].Number != 1 {
+		t.Errorf("superseded are %v", got)
+	}
+}
+
 func cutOf(partitions int32) CutRecord {
 	r := CutRecord{Link: "l", Topic: strings.Repeat("t", 249), Switch: "s", SourceID: seqID(0), TargetID: seqID(1), TargetTopic: strings.Repeat("t", 249), At: wantAt}
 	for n := range partitions {

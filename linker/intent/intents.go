@@ -99,6 +99,17 @@ func (s Intents) Next() int32 { return s.last + 1 }
 // Named lists the topics that any command was about, sorted.
 func (s Intents) Named() []string { return slices.Sorted(maps.Keys(s.topics)) }
 
+// Obeyed lists the numbers of the commands that made any topic, or the link, what
+// it is to be now, sorted.
+func (s Intents) Obeyed() []int32 {
+	out := []int32{s.link.Cause.Number}
+	for _, i := range s.topics {
+		out = append(out, i.Cause.Number)
+	}
+	slices.Sort(out)
+	return slices.DeleteFunc(slices.Compact(out), func(n int32) bool { return n == 0 })
+}
+
 // errForLink is for a command about no topics that needs some.
 var errForLink = errors.New("only pause and resume are about a link as a whole")
 

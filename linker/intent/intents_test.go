@@ -200,6 +200,25 @@ func TestFoldKnowsNumbersAlone(t *testing.T) {
 	})
 }
 
+func TestObeyedCommands(t *testing.T) {
+	at := func(n int32, v Verb, topics ...string) Command {
+		return Command{Number: n, Verb: v, Topics: topics, Switch: "s", Fence: 1}
+	}
+	for name, c := range map[string]struct {
+		cmds []Command
+		want []int32
+	}{
+		"none":          {nil, []int32{}},
+		"one of two":    {[]Command{at(1, Pause, "a"), at(2, Resume, "a")}, []int32{2}},
+		"two and link":  {[]Command{at(1, Pend, "a"), at(2, Pend, "b", "c"), at(3, Pause)}, []int32{1, 2, 3}},
+		"not the retry": {[]Command{at(1, Pause, "a"), at(2, Retry, "a", "b")}, []int32{1}},
+	} {
+		if got := Fold(c.cmds).Obeyed(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 // FuzzFold: whatever commands say, no panic, and N2 and N5 hold.
 func FuzzFold(f *testing.F) {
 	f.Add([]byte{0, 1, 0, 2, 1, 1, 3, 1, 1})
