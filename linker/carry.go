@@ -46,7 +46,7 @@ func (p *partition) carry(ctx, hard context.Context, c *feed.Chunk) *stop {
 				return nil
 			}
 		case plan.Halt:
-			return &stop{event: state.Stopped, reason: step.Reason, detail: step.Detail}
+			return &stop{event: state.HaltFound, reason: step.Reason, detail: step.Detail}
 		default:
 			next = p.decide(step.End, rest)
 			p.follow = appender.Follow(next.Kind == plan.Append || next.Kind == plan.Merge || next.Kind == plan.Recode)
@@ -232,7 +232,7 @@ func (p *partition) lookWhileUnguarded(ctx context.Context) *stop {
 // recomputed, only corrected for the patched fields, so a batch that fails its
 // check here was bad when it was fetched.
 func (p *partition) findGuilty(s *stop, raw [][]byte) *stop {
-	if s.event != state.Stopped || s.reason != state.Corrupt {
+	if s.event != state.HaltFound || s.reason != state.Corrupt {
 		return s
 	}
 	for _, b := range raw {

@@ -85,6 +85,7 @@ func (p *partition) land(r appender.Result) *stop {
 	f := p.flights[0]
 	defer p.drop()
 	count := f.end - f.base
+	p.noted(r.Outcome)
 	if r.Outcome != appender.Appended {
 		s := onAppend(r, f.base, count)
 		if s.reason == state.TooLarge {

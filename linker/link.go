@@ -15,6 +15,7 @@ import (
 
 	"klink/linker/control"
 	"klink/linker/fill"
+	"klink/linker/intent"
 	"klink/linker/pad"
 	"klink/linker/plan"
 	"klink/linker/state"
@@ -91,8 +92,14 @@ type Link struct {
 	count    *counters
 	compares *semaphore.Weighted
 	crowd    *crowd
+	soon     chan struct{} // size 1: the topics are to be looked at now
+	listing  chan struct{} // size 1: a topic is known that was not
 
-	mu      sync.Mutex // guards all below; never held over a call
+	mu sync.Mutex // guards all below; never held over a call
+	// intents is what operators want, as it is obeyed; round the last look at the
+	// topics.
+	intents intent.Intents
+	round   *round
 	store   Store
 	topics  map[string]*topic
 	order   []string
@@ -138,7 +145,8 @@ func (l *Link) turn(loop string) {
 func New(o Options) (*Link, error) {
 	l := &Link{o: o, log: o.Logger.With("link", o.Name), topics: make(map[string]*topic),
 		compares: semaphore.NewWeighted(comparesAtOnce),
-		pos:      state.Position{State: state.Pending}, sent: make(map[string]string), turned: make(map[string]time.Time)}
+		soon:     make(chan struct{}, 1), listing: make(chan struct{}, 1),
+		pos: state.Position{State: state.Pending}, sent: make(map[string]string), turned: make(map[string]time.Time)}
 	l.crowd = newCrowd(l.log)
 	c, err := newCounters(o.Meter, o.Name, l.Report)
 	if err != nil {
@@ -159,6 +167,7 @@ func (l *Link) Run(ctx context.Context) error {
 		return err
 	}
 	defer store.Close()
+	l.learn()
 	following, end := follow(hard, store)
 	if err := l.claim(ctx, store); err != nil {
 		l.log.Warn("the link is not claimed yet", "error", err) // tried again in every look
@@ -174,7 +183,8 @@ func (l *Link) Run(ctx context.Context) error {
 			return nil
 		}
 	})
-	g.Go(func() error { l.discover(gctx, hard, &partitions); return nil })
+	g.Go(func() error { l.discover(gctx, &partitions); return nil })
+	g.Go(func() error { l.obey(gctx, &partitions); return nil })
 	g.Go(func() error { l.look(gctx); return nil })
 	g.Go(func() error { l.record(gctx); return nil })
 	g.Go(func() error { l.trim(gctx); return nil })
@@ -353,46 +363,90 @@ func controlTrouble(err error) *Trouble {
 }
 
 // discover keeps partition loops in step with the source's topics.
-func (l *Link) discover(ctx, hard context.Context, wg *sync.WaitGroup) {
+func (l *Link) discover(ctx context.Context, wg *sync.WaitGroup) {
 	wait := newWaits()
 	for {
 		l.turn("discovery")
 		pause := discoverEvery
-		if t := l.discoverOnce(ctx, hard, wg); t != nil && ctx.Err() == nil {
+		if t := l.discoverOnce(ctx, wg); t != nil && ctx.Err() == nil {
 			l.failed(t)
 			pause = wait.NextBackOff()
 		} else {
 			wait.Reset()
 		}
-		if !sleep(ctx, pause) {
+		if !l.rest(ctx, pause) {
 			return
 		}
 	}
 }
 
-func (l *Link) discoverOnce(ctx, hard context.Context, wg *sync.WaitGroup) *Trouble {
+// rest is sleep, and ends early where the topics are to be looked at at once.
+func (l *Link) rest(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-l.soon:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+// discoverOnce looks once at the topics. Where an order cuts that short there is no
+// trouble, and another look comes at once.
+func (l *Link) discoverOnce(ctx context.Context, wg *sync.WaitGroup) *Trouble {
+	round, in, end := l.beginRound(ctx)
+	defer end()
+	ts, guard, t := l.prepare(round, in)
+	if round.Err() != nil {
+		return nil
+	}
+	for _, t := range ts {
+		t.grow(guard)
+		t.start(ctx, wg)
+	}
+	return t
+}
+
+// prepare brings the topics that are to be mirrored to where their partitions may
+// be started. The others are left as they are, on both sides (K9).
+func (l *Link) prepare(ctx context.Context, in intent.Intents) (ts []*topic, guard time.Duration, t *Trouble) {
 	if t := l.pin(ctx); t != nil {
-		return t
+		return nil, 0, t
 	}
 	found, t := l.o.Catalog.Find(ctx, l.store.Topics(l.o.Name))
 	if t != nil {
-		return t
+		return nil, 0, t
 	}
 	l.healthy(len(found))
-	ts, t := l.ready(ctx, found)
-	if t != nil {
-		return t
+	mirrored := make([]Found, 0, len(found))
+	for _, f := range found {
+		if l.topic(f); in.Of(f.Topic).Want == intent.Mirror {
+			mirrored = append(mirrored, f)
+		}
 	}
-	names := make([]string, len(ts))
-	for i, t := range ts {
-		names[i] = t.target()
+	if ts, t = l.ready(ctx, mirrored); t != nil {
+		return nil, 0, t
 	}
-	l.o.Lease.Watch(names)
-	guard := l.o.Catalog.ExpireProducers(ctx)
-	for _, t := range ts {
-		t.start(ctx, hard, guard, wg)
+	l.o.Lease.Watch(l.shared(ts, in))
+	return ts, l.o.Catalog.ExpireProducers(ctx), nil
+}
+
+// shared lists what the link's group shares: the targets of topics that are ready,
+// and of those that may be mirrored again at any moment, as another assignment
+// would begin in doubt.
+func (l *Link) shared(ready []*topic, in intent.Intents) []string {
+	names := make([]string, 0, len(ready)+1)
+	for _, t := range ready {
+		names = append(names, t.target())
 	}
-	return nil
+	for _, r := range l.store.Topics(l.o.Name) {
+		switch want := in.Of(r.SourceTopic).Want; {
+		case want == intent.Paused && !r.TargetID.IsZero(), want == intent.PendingStop:
+			names = append(names, r.TargetTopic)
+		}
+	}
+	return append(names, control.TopicName)
 }
 
 // ready brings topics to where their partitions may be started: known to the
@@ -457,9 +511,10 @@ func (l *Link) topic(f Found) *topic {
 	defer l.mu.Unlock()
 	t := l.topics[f.Topic]
 	if t == nil {
-		t = &topic{link: l, log: l.log.With("topic", f.Topic), found: f}
+		t = &topic{link: l, name: f.Topic, log: l.log.With("topic", f.Topic), found: f, want: l.intents.Of(f.Topic)}
 		l.topics[f.Topic] = t
 		l.order = append(l.order, f.Topic)
+		poke(l.listing)
 	}
 	return t
 }
@@ -484,10 +539,12 @@ func (l *Link) healthy(topics int) {
 	l.mu.Lock()
 	was := l.pos
 	first := !l.found
-	l.pos, l.hint, l.found = state.Position{State: state.Active}, "", true
+	l.pos, l.hint = l.well()
+	l.found = true
+	now := l.pos.State
 	l.mu.Unlock()
-	if was.State != state.Active {
-		l.log.Info("link ACTIVE", "topics", topics)
+	if was.State != now {
+		l.log.Info("link "+string(now), "topics", topics)
 	}
 	if first && topics == 0 {
 		l.log.Warn("no topic of the source is selected", "hint", "check topics.include and that klink may Describe the topics")

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -13,6 +14,7 @@ import (
 	"klink/fetcher/feed"
 	"klink/linker/appender"
 	"klink/linker/control"
+	"klink/linker/topics"
 )
 
 // controlBatch makes a transaction marker as brokers write it.
@@ -60,6 +62,22 @@ func (l *memLog) mark(id batch.Identity, coordinatorEpoch int32) bool {
 	}
 	l.putLocked(b, h)
 	return true
+}
+
+// fence appends a marker of the mirror's producer with a higher epoch.
+func (l *memLog) fence(epoch int16) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, p := range l.producer {
+		p.epoch, p.marked = epoch, true
+		l.producer[id] = p
+		b := controlBatch(batch.Identity{ProducerID: id, ProducerEpoch: epoch}, 1, true)
+		h, err := batch.ParseHeader(b)
+		if err != nil {
+			panic(err)
+		}
+		l.putLocked(b, h)
+	}
 }
 
 // WriteMarkers appends, or loses the request or its answer as lose says.
@@ -197,8 +215,15 @@ func (memPermit) Term() any        { return 1 }
 func (memPermit) Inherited() bool  { return false }
 func (memPermit) Leave()           {}
 
-// memPolicies are topics that take pads and trims.
-type memPolicies struct{}
+// memPolicies are topics that take pads and trims, on disks that tell what they
+// have left where free is set.
+type memPolicies struct{ free *atomic.Int64 }
 
 func (memPolicies) CleanupPolicy(context.Context, string) (string, error)  { return "delete", nil }
 func (memPolicies) SetCleanupPolicy(context.Context, string, string) error { return nil }
+func (m memPolicies) Room(context.Context, string, int32) (topics.Room, error) {
+	if m.free == nil {
+		return topics.Room{}, topics.ErrRoomUnknown
+	}
+	return topics.Room{Broker: 3, Dir: "/data", UsableBytes: m.free.Load()}, nil
+}

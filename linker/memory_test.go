@@ -67,7 +67,10 @@ func newMemLog(id byte) *memLog {
 	return &memLog{id: feed.TopicID{id}, producer: map[int64]memProducer{}, changed: make(chan struct{})}
 }
 
-var errOutOfOrder = errors.New("out of order sequence")
+var (
+	errOutOfOrder = errors.New("out of order sequence")
+	errFenced     = errors.New("invalid producer epoch")
+)
 
 // append takes a batch as a broker takes a Produce: where its log ends.
 func (l *memLog) append(b []byte) (base int64, err error) {
@@ -83,6 +86,9 @@ func (l *memLog) append(b []byte) (base int64, err error) {
 	last := appender.NextSequence(h.BaseSequence, h.Count-1)
 	if h.ProducerID >= 0 {
 		p, known := l.producer[h.ProducerID]
+		if h.ProducerEpoch < p.epoch {
+			return -1, errFenced
+		}
 		for _, r := range p.recent {
 			if r.first == h.BaseSequence && r.last == last {
 				return r.base, nil
@@ -382,6 +388,8 @@ func (t *memTarget) append(batch appender.Batch) appender.Result {
 		base, err = t.log.append(b)
 	}
 	switch {
+	case errors.Is(err, errFenced):
+		return appender.Result{Outcome: appender.Fenced, Base: -1, Err: err}
 	case errors.Is(err, errOutOfOrder):
 		return appender.Result{Outcome: appender.OutOfOrder, Base: -1, Err: err}
 	case err != nil:

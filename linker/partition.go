@@ -63,6 +63,7 @@ type partition struct {
 	shownAt               time.Time
 	bookOpen              bool
 	begun                 bool // the beginning of the mirror is on record
+	wrote                 bool // see settled
 
 	// maxBatchBytes is the target topic's limit as last read, set from outside.
 	maxBatchBytes atomic.Int64
@@ -108,7 +109,7 @@ func (p *partition) run(ctx, hard context.Context) {
 			p.settle(s)
 		}
 		pause := wait.NextBackOff()
-		if s.event == state.Stopped {
+		if s.event == state.HaltFound {
 			if !s.reason.Remote() {
 				return
 			}
@@ -196,7 +197,7 @@ func (p *partition) take(ctx, hard context.Context, ev feed.Event, ok bool) *sto
 		return reprobe("the source stream ended")
 	case ev.Fault != nil:
 		s := onSource(ev.Fault)
-		if s.event == state.Stopped {
+		if s.event == state.HaltFound {
 			return s
 		}
 		p.settle(s) // the stream goes on trying
@@ -236,7 +237,7 @@ func (p *partition) settle(s *stop) {
 		p.count.stopped(p.src, s.reason)
 		hint := cmp.Or(own, s.reason.About().Hint)
 		level := slog.LevelWarn
-		if s.event == state.Stopped {
+		if s.event == state.HaltFound {
 			level = slog.LevelError
 		}
 		msg := "partition " + string(p.shown.position().State)

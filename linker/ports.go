@@ -7,6 +7,7 @@ import (
 	"klink/fetcher/feed"
 	"klink/linker/appender"
 	"klink/linker/control"
+	"klink/linker/intent"
 	"klink/linker/state"
 	"klink/linker/topics"
 )
@@ -171,4 +172,18 @@ type Store interface {
 	DropWorker(ctx context.Context, link, worker string) error
 	States(link string) []control.StateRecord
 	PutState(ctx context.Context, r control.StateRecord) error
+	Orders
+}
+
+// Orders is what operators want, and where it is told that it was done.
+type Orders interface {
+	// Commands are those that count, by number; Intents what follows from them.
+	Commands(link string) []intent.Command
+	Intents(link string) intent.Intents
+	// Changed is closed at the next change of what is on record.
+	Changed() <-chan struct{}
+	// PutCommand returns a *control.LostError where another command has its number.
+	PutCommand(ctx context.Context, c intent.Command) error
+	PutAck(ctx context.Context, r control.AckRecord) error
+	Acks(link, topic string) []control.AckRecord
 }

@@ -45,6 +45,9 @@ func (p *partition) probe(ctx, hard context.Context) *stop {
 		return s
 	}
 	adopted := p.adopted(dst.LogEnd)
+	if s := p.unrecorded(tail); s != nil && adopted == feed.Unknown {
+		return s
+	}
 	own := p.owns(tail) || adopted == dst.LogEnd
 	if s := p.begin(ctx, hard, src, dst, own); s != nil {
 		return s

@@ -185,6 +185,7 @@ func (s *shown) report(now time.Time) state.Partition {
 		OpenRecords: state.OpenRecords(known(s.srcEnd), known(s.srcHW)),
 		Flags:       []string{}, Worker: s.worker, AsOf: state.Seen{Time: s.asOf},
 	}
+	p.Hint = s.hint
 	if s.pos.Reason != "" {
 		p.Hint = cmp.Or(s.hint, s.pos.Reason.About().Hint)
 	} else if p.Detail == "" {
@@ -221,7 +222,7 @@ const blindAfter = 15 * time.Second
 // sees tells whether the lag can be known: both ends were seen, the source is
 // not known to be away, and what was seen of it is fresh (S3).
 func (s *shown) sees(now time.Time) bool {
-	return s.dstEnd != feed.Unknown && s.pos.State != state.SourceUnavailable && now.Sub(s.asOf) < blindAfter
+	return s.dstEnd != feed.Unknown && s.pos.State != state.SourceUnavailable && !s.pos.State.Ordered() && now.Sub(s.asOf) < blindAfter
 }
 
 func known(offset int64) *int64 {

@@ -29,7 +29,7 @@ type stop struct {
 func (s *stop) Error() string { return fmt.Sprintf("%s %s: %s", s.event, s.reason, s.detail) }
 
 func halt(r state.Reason, format string, args ...any) *stop {
-	return &stop{event: state.Stopped, reason: r, detail: fmt.Sprintf(format, args...)}
+	return &stop{event: state.HaltFound, reason: r, detail: fmt.Sprintf(format, args...)}
 }
 
 func targetLost(r state.Reason, format string, args ...any) *stop {
@@ -64,7 +64,7 @@ func onSource(f *feed.Fault) *stop {
 	if !ok {
 		r = state.Corrupt
 	}
-	s := &stop{event: state.Stopped, reason: r, detail: missingRight(srcSide, f) + f.Error()}
+	s := &stop{event: state.HaltFound, reason: r, detail: missingRight(srcSide, f) + f.Error()}
 	if f.Kind.Temporary() {
 		s.event = state.SourceLost
 	}
@@ -77,7 +77,7 @@ func onTarget(f *feed.Fault) *stop {
 	if !ok {
 		r = state.Unreachable
 	}
-	s := &stop{event: state.Stopped, reason: r, detail: missingRight(dstSide, f) + "target " + f.Error()}
+	s := &stop{event: state.HaltFound, reason: r, detail: missingRight(dstSide, f) + "target " + f.Error()}
 	if f.Kind.Temporary() || f.Kind == feed.Unexpected {
 		s.event = state.TargetLost
 	}

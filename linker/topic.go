@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,12 +13,14 @@ import (
 	"klink/fetcher/feed"
 	"klink/linker/appender"
 	"klink/linker/control"
+	"klink/linker/intent"
 	"klink/linker/state"
 )
 
 // topic is one mirrored topic of a link.
 type topic struct {
 	link *Link
+	name string // on the source
 	log  *slog.Logger
 
 	mu         sync.Mutex // guards all below
@@ -30,8 +33,16 @@ type topic struct {
 	// out is why the topic is left out until the next start; it is the trouble then.
 	out        *Trouble
 	partitions []*partition
-	// ends ends the loop of each partition.
-	ends []context.CancelFunc
+	// lives are the runs of their loops: nil where none was begun, or an order ended
+	// it.
+	lives []*life
+	// want is what operators want of the topic, and lastAnswer the number of the last
+	// command that this process acknowledged for it.
+	want       intent.Intent
+	lastAnswer int32
+	// recreate is the command by which the target topic is to be another one, until
+	// the present one is gone.
+	recreate intent.Command
 }
 
 // settle shows trouble with the topic as a whole, once.
@@ -63,6 +74,10 @@ func (t *Trouble) hint() string {
 func (t *topic) claim(ctx context.Context, f Found, there bool) *Trouble {
 	if out := t.leftOut(); out != nil {
 		return out
+	}
+	if c, waits := t.recreated(there); waits {
+		return &Trouble{Reason: state.TopicRefused, Detail: fmt.Sprintf("the target topic is to be deleted and made anew (command %d by %s), and is there still", c.Number, c.By),
+			Hint: "run the command again if it was interrupted"}
 	}
 	store, running := t.link.store, t.running()
 	rec, known := store.Topic(t.link.o.Name, f.Topic)
@@ -161,31 +176,6 @@ func ownerTrouble(err error) *Trouble {
 	return controlTrouble(err)
 }
 
-// start runs loops for partitions that have none yet. New partitions begin at
-// offset 0 like all others.
-func (t *topic) start(ctx, hard context.Context, guard time.Duration, wg *sync.WaitGroup) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.out != nil {
-		return
-	}
-	for _, p := range t.partitions {
-		p.watch(t.found)
-	}
-	for n := int32(len(t.partitions)); n < t.found.Partitions; n++ {
-		p := t.newPartition(n, guard)
-		ctx, end := context.WithCancel(ctx)
-		t.partitions, t.ends = append(t.partitions, p), append(t.ends, end)
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			defer end()
-			p.run(ctx, hard)
-			t.ended(p)
-		}()
-	}
-}
-
 // watch learns of the source's cleaner from its settings.
 func (p *partition) watch(f Found) {
 	if f.Compacted {
@@ -210,7 +200,7 @@ func (t *topic) newPartition(n int32, guard time.Duration) *partition {
 	p := &partition{
 		link: o.Name, src: feed.Partition{Topic: t.found.Topic, Partition: n}, srcID: t.found.ID,
 		dst:      appender.Target{Topic: t.found.Target, ID: t.prepared.ID, Partition: n},
-		identity: batch.Identity{ProducerID: appender.ProducerID(src.SourceClusterID, t.found.ID, n, t.generation)},
+		identity: batch.Identity{ProducerID: appender.ProducerID(src.SourceClusterID, t.found.ID, n, t.generation), ProducerEpoch: t.want.Fence},
 		limits:   o.Limits, gapWay: o.Gaps, unmirrorable: o.Unmirrorable, leaveOut: t.leaveOut,
 		source: o.Source, srcReader: o.SrcReader, dstReader: o.DstReader, target: o.Target,
 		lineage: t.link.store, records: t.link.store, lease: o.Lease, worker: o.Worker, memory: o.Memory, turn: t.link, compares: t.link.compares, log: t.log.With("partition", n), crowd: t.link.crowd, count: t.link.count, guard: guard,
@@ -225,8 +215,9 @@ func (t *topic) newPartition(n int32, guard time.Duration) *partition {
 	return p
 }
 
-// report returns the topic's part of a status report.
-func (t *topic) report(now time.Time) state.Topic {
+// report returns the topic's part of a status report. recorded is what the control
+// topic knows, for partitions that this process does not know itself.
+func (t *topic) report(now time.Time, recorded func(topic string) state.Topic) state.Topic {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := state.Topic{SourceTopic: t.found.Topic, TargetTopic: t.found.Target, Mode: modeMirror, State: state.Active,
@@ -236,14 +227,17 @@ func (t *topic) report(now time.Time) state.Topic {
 		s.Filled, s.Padded = p.book.counts()
 		s.Flags = append(s.Flags, p.book.flags()...)
 		r.Partitions = append(r.Partitions, s)
-		if s.State.Severity() > r.State.Severity() {
-			r.State, r.Reason, r.Detail, r.Hint = s.State, s.Reason, s.Detail, s.Hint
-		}
 	}
 	if len(t.partitions) == 0 {
 		r.State = state.Pending
-		for n := range t.found.Partitions {
-			r.Partitions = append(r.Partitions, t.waiting(n, now))
+		r.Partitions = append(r.Partitions, t.unbegun(now, recorded)...)
+	}
+	if t.want.Want != intent.Mirror && len(r.Partitions) == 0 {
+		r.State, r.Detail, r.Hint = orderStates[t.want.Want], orderDetail(t.want), orderHint(t.want)
+	}
+	for _, s := range r.Partitions {
+		if s.State.Severity() > r.State.Severity() {
+			r.State, r.Reason, r.Detail, r.Hint = s.State, s.Reason, s.Detail, s.Hint
 		}
 	}
 	// What halted a partition is not hidden behind a topic that is only away.
@@ -251,6 +245,26 @@ func (t *topic) report(now time.Time) state.Topic {
 		r.State, r.Reason, r.Detail, r.Hint = t.troubleState(), string(t.trouble.Reason), t.trouble.Detail, t.trouble.hint()
 	}
 	return r
+}
+
+// unbegun stands for the partitions of a topic whose loops never ran here. The lock
+// is held.
+func (t *topic) unbegun(now time.Time, recorded func(topic string) state.Topic) (all []state.Partition) {
+	if t.want.Want == intent.Mirror {
+		for n := range t.found.Partitions {
+			all = append(all, t.waiting(n, now))
+		}
+		return all
+	}
+	known := recorded(t.name).Partitions
+	for n := range t.found.Partitions {
+		p := newShown(n, t.link.o.Worker).report(now)
+		if i := slices.IndexFunc(known, func(k state.Partition) bool { return k.Partition == n }); i >= 0 {
+			p = known[i]
+		}
+		all = append(all, asOrdered(t.want, p))
+	}
+	return all
 }
 
 // troubleState is the state of a topic that cannot be mirrored as a whole.

@@ -44,7 +44,7 @@ func TestTopicTroubleByItsSide(t *testing.T) {
 		w.add("a", 1, 1)
 		l, end := w.run(t)
 		mustBe(t, topicReport(t, l, "a"), state.Active, "")
-		l.topics["a"].partitions[0].shown.move(state.Stopped, state.SourceDeleted, "")
+		l.topics["a"].partitions[0].shown.move(state.HaltFound, state.SourceDeleted, "")
 		w.mu.Lock()
 		w.found = []Found{{Topic: "a", Target: "a", Trouble: &Trouble{Reason: state.TopicMissing, OnSource: true}}}
 		w.mu.Unlock()

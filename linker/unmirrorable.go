@@ -38,7 +38,7 @@ const (
 // logs that are not what they were (DIVERGED and the like), where leaving the
 // topic out would hide that something is wrong.
 func (s *stop) unkept() bool {
-	return s.event == state.Stopped && (s.reason == state.Unfillable || s.offsets)
+	return s.event == state.HaltFound && (s.reason == state.Unfillable || s.offsets)
 }
 
 // haltOffsets is halt for TOO_LARGE and NO_PERMISSION where they stand between a
@@ -90,8 +90,10 @@ func (t *topic) leaveOut(n int32, s *stop) {
 	t.out = &Trouble{Reason: s.reason, Hint: leftOutHint,
 		Detail: fmt.Sprintf("left out (on_unmirrorable: skip): partition %d: %s", n, s.detail)}
 	t.trouble = t.out
-	for _, end := range t.ends {
-		end()
+	for _, l := range t.lives {
+		if l != nil {
+			l.end()
+		}
 	}
 	t.log.Warn("topic left out", "reason", t.out.Reason, "detail", t.out.Detail, "hint", t.out.Hint)
 }
@@ -110,7 +112,7 @@ func (t *topic) ended(p *partition) {
 	if out == nil || was.State == state.Halted && !was.Reason.Remote() {
 		return
 	}
-	if p.shown.moveHinted(state.Stopped, out.Reason, out.Detail, out.Hint) {
+	if p.shown.moveHinted(state.HaltFound, out.Reason, out.Detail, out.Hint) {
 		p.count.stopped(p.src, out.Reason)
 	}
 }

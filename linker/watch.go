@@ -3,6 +3,9 @@ package linker
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"klink/linker/appender"
@@ -123,6 +126,9 @@ func (l *Link) recordChanges(ctx context.Context) error {
 		l.mu.Unlock()
 	}
 	for _, t := range r.Topics {
+		if t.State == state.Removed {
+			continue // what was on record of it is taken off, and must not come back
+		}
 		print := fingerprint(t)
 		l.mu.Lock()
 		same := l.sent[t.SourceTopic] == print
@@ -163,19 +169,32 @@ func (l *Link) Report() state.Link {
 		Hint: l.hint, Topics: []state.Topic{}, Groups: []state.Group{}}
 	store, found := l.store, l.found
 	l.mu.Unlock()
-	if !found {
-		if store != nil {
-			for _, s := range store.States(l.o.Name) {
-				r.Topics = append(r.Topics, unseen(s.Topic))
-			}
-		}
+	if store == nil {
 		return r
 	}
-	now := time.Now()
-	for _, t := range l.listed() {
-		r.Topics = append(r.Topics, t.report(now))
+	recorded := sync.OnceValue(func() map[string]state.Topic { return recordedStates(store.States(l.o.Name)) })
+	of := func(topic string) state.Topic { return recorded()[topic] }
+	now, known := time.Now(), l.listed()
+	if !found {
+		for _, name := range slices.Sorted(maps.Keys(recorded())) {
+			if !slices.ContainsFunc(known, func(t *topic) bool { return t.name == name }) {
+				r.Topics = append(r.Topics, unseen(of(name)))
+			}
+		}
+	}
+	for _, t := range known {
+		r.Topics = append(r.Topics, t.report(now, of))
 	}
 	return cutOff(r)
+}
+
+// recordedStates are the topics of recorded states by name.
+func recordedStates(all []control.StateRecord) map[string]state.Topic {
+	out := make(map[string]state.Topic, len(all))
+	for _, s := range all {
+		out[s.Topic.SourceTopic] = s.Topic
+	}
+	return out
 }
 
 // cutOff lets a link that counts as ACTIVE show at once that a cluster is away,

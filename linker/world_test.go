@@ -47,13 +47,16 @@ type world struct {
 
 	src, dst map[feed.Partition]*memLog
 	sources  sync.WaitGroup
+	prepared map[string]int // how often each topic was prepared
+	hang     bool           // Prepare waits for the end of its context
 	memRecords
+	memOrders
 }
 
 func newWorld() *world {
 	return &world{targets: map[string][16]byte{}, srcID: "SRC", dstID: "DST", refuse: map[string]*Trouble{}, nextID: 100,
 		records: map[string]control.TopicRecord{}, links: map[string]control.LinkRecord{}, states: map[string]control.StateRecord{},
-		lineage: map[feed.Partition]*memLineage{}, src: map[feed.Partition]*memLog{}, dst: map[feed.Partition]*memLog{}}
+		prepared: map[string]int{}, lineage: map[feed.Partition]*memLineage{}, src: map[feed.Partition]*memLog{}, dst: map[feed.Partition]*memLog{}}
 }
 
 // add makes a source topic with n partitions of ten records each.
@@ -123,11 +126,26 @@ func (w *world) Existing(_ context.Context, targets []string) (map[string]bool, 
 	return out, nil
 }
 
-func (w *world) Prepare(_ context.Context, found []Found, _ func(string) topics.Recorded) (map[string]Prepared, *Trouble) {
+// prepares is how often a topic was prepared.
+func (w *world) prepares(topic string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.prepared[topic]
+}
+
+func (w *world) Prepare(ctx context.Context, found []Found, _ func(string) topics.Recorded) (map[string]Prepared, *Trouble) {
+	w.mu.Lock()
+	hang := w.hang
+	w.mu.Unlock()
+	if hang {
+		<-ctx.Done()
+		return nil, &Trouble{Reason: state.Unreachable, Detail: ctx.Err().Error()}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	out := map[string]Prepared{}
 	for _, f := range found {
+		w.prepared[f.Topic]++
 		out[f.Topic] = w.prepareLocked(f)
 	}
 	return out, nil

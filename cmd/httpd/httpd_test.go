@@ -81,6 +81,11 @@ func TestReady(t *testing.T) {
 			l := &r.Links[0]
 			l.State, l.Reason, l.Detail = state.Failed, "AUTHENTICATION", "s:9092: the login is refused"
 		}, "link east: FAILED (AUTHENTICATION: s:9092: the login is refused)"},
+		{"link paused", func(r *state.Report) {
+			r.Links[0].State = state.Paused
+			topic := &r.Links[0].Topics[0]
+			topic.Partitions, topic.State = nil, state.Paused
+		}, ""},
 		{"source away", func(r *state.Report) {
 			p := &r.Links[0].Topics[0].Partitions[0]
 			p.State, p.Reason = state.SourceUnavailable, "UNREACHABLE"

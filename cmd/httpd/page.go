@@ -25,7 +25,7 @@ func class(s state.State) string {
 	switch s {
 	case state.Active:
 		return "good"
-	case state.CatchingUp, state.Pending:
+	case state.CatchingUp, state.Pending, state.Paused, state.PendingStopped, state.Stopped, state.Removed:
 		return "busy"
 	default:
 		return "bad"

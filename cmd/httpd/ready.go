@@ -33,7 +33,7 @@ func blindSpots(r state.Report) []string {
 
 func linkSpots(asOf time.Time, l state.Link) []string {
 	switch l.State {
-	case state.Active:
+	case state.Active, state.Paused:
 	case state.Pending, "":
 		return []string{fmt.Sprintf("link %s: has not read its state yet%s", l.Name, because(l.Reason, l.Detail))}
 	default:
@@ -54,9 +54,9 @@ func linkSpots(asOf time.Time, l state.Link) []string {
 }
 
 // topicSpot is about a topic of which not even the partitions can be seen. One
-// that is not there yet is none.
+// that is not there yet is none, and so is one that nobody wants to be mirrored.
 func topicSpot(t state.Topic) string {
-	if len(t.Partitions) > 0 || t.State == state.Pending {
+	if len(t.Partitions) > 0 || t.State == state.Pending || t.State.Ordered() {
 		return ""
 	}
 	return string(t.State) + because(t.Reason, t.Detail)

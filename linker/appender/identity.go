@@ -31,6 +31,10 @@ func ProducerID(clusterID string, topicID [16]byte, partition int32, generation 
 	return idBase | int64(binary.BigEndian.Uint64(sum[:8])>>3)
 }
 
+// Computed reports whether a producer id is one of ProducerID's, of whatever mirror:
+// no broker hands out such a one.
+func Computed(id int64) bool { return id >= idBase }
+
 // NextSequence returns the sequence after a batch of count records that began
 // at first. Sequences count modulo 2^31 (DefaultRecordBatch.incrementSequence).
 func NextSequence(first, count int32) int32 {

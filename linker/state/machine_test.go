@@ -16,8 +16,10 @@ var rewrite = flag.Bool("rewrite", false, "write testdata anew instead of compar
 
 // allStates and allEvents are sorted as the table is printed.
 var (
-	allStates = []State{Pending, Padding, CatchingUp, Active, SourceUnavailable, TargetUnavailable, Halted}
-	allEvents = []Event{Started, CaughtUp, FellBehind, SourceLost, TargetLost, Stopped, PadBegun, Retried}
+	allStates = []State{Pending, Padding, CatchingUp, Active, SourceUnavailable, TargetUnavailable, Halted,
+		Paused, PendingStopped, Stopped, Removed}
+	allEvents = []Event{Started, CaughtUp, FellBehind, SourceLost, TargetLost, HaltFound, PadBegun, Retried,
+		ToMirror, ToPause, ToPend, ToStop, ToRemove}
 )
 
 // TestMovesPrinted holds the whole table in a form that a person reads.
@@ -27,7 +29,7 @@ func TestMovesPrinted(t *testing.T) {
 		for _, e := range allEvents {
 			reason := Reason("")
 			switch e {
-			case SourceLost, TargetLost, Stopped:
+			case SourceLost, TargetLost, HaltFound:
 				reason = Unreachable
 			}
 			p := Position{State: s}
@@ -69,7 +71,11 @@ func TestReasonsPrinted(t *testing.T) {
 
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name)
+	goldenFile(t, filepath.Join("testdata", name), got)
+}
+
+func goldenFile(t *testing.T, path, got string) {
+	t.Helper()
 	if *rewrite {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -109,7 +115,7 @@ func TestUnknownMovesNothing(t *testing.T) {
 	if n, err := p.Next(CaughtUp, "", ""); err == nil || n != p {
 		t.Errorf("PENDING moved on caught-up: %v, %v", n, err)
 	}
-	if n, err := p.Next(Stopped, "", "x"); err == nil || n != p {
+	if n, err := p.Next(HaltFound, "", "x"); err == nil || n != p {
 		t.Errorf("a halt without a reason was taken: %v, %v", n, err)
 	}
 	if n, err := p.Next("nonsense", "", ""); err == nil || n != p {
@@ -132,5 +138,33 @@ func TestSeverityNamesEveryState(t *testing.T) {
 	}
 	if len(moves) != len(allStates) {
 		t.Errorf("the table has %d states, the test knows %d", len(moves), len(allStates))
+	}
+}
+
+// TestOrders: what people ordered holds whatever else happens, and what was
+// stopped is never only paused, nor goes on where it stood.
+func TestOrders(t *testing.T) {
+	orders := map[Event]State{ToMirror: Pending, ToPause: Paused, ToPend: PendingStopped, ToStop: Stopped, ToRemove: Removed}
+	for _, s := range allStates {
+		for _, e := range allEvents {
+			p := Position{State: s, Reason: Unreachable, Detail: "before"}
+			n, err := p.Next(e, Unreachable, "by ann")
+			want, order := orders[e]
+			final := s == Stopped && (e == ToPause || e == ToPend) || s == Removed && e != ToMirror && e != ToRemove
+			switch {
+			case order && final, !order && s.Ordered():
+				if err == nil {
+					t.Errorf("%s moved to %s on %s", s, n.State, e)
+				}
+			case order && (err != nil || n.State != want):
+				t.Errorf("%s on %s: %v, %v", s, e, n, err)
+			case e == ToMirror && (n.Reason != "" || n.Detail != ""):
+				t.Errorf("%s on %s keeps %q %q", s, e, n.Reason, n.Detail)
+			case order && e != ToMirror && n.Detail != "by ann":
+				t.Errorf("%s on %s does not tell who: %q", s, e, n.Detail)
+			case e == ToStop && n.Reason != Unreachable:
+				t.Errorf("%s on %s forgets %s", s, e, Unreachable)
+			}
+		}
 	}
 }

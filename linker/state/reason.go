@@ -4,7 +4,7 @@ package state
 type State string
 
 // The states of partitions; a topic has the worst of its partitions'. A link is
-// PENDING, ACTIVE or FAILED.
+// PENDING, ACTIVE, PAUSED or FAILED.
 const (
 	// Pending: known, not yet looked at, or waiting to be tried again.
 	Pending State = "PENDING"
@@ -21,19 +21,42 @@ const (
 	Padding State = "PADDING"
 	// Halted: stopped for a named reason; nothing is written.
 	Halted State = "HALTED"
+	// Paused: a person wants nothing to be mirrored for now.
+	Paused State = "PAUSED"
+	// PendingStopped: nothing is written while a promotion makes sure that nothing
+	// is left to mirror; it ends as STOPPED, or is taken back.
+	PendingStopped State = "PENDING_STOPPED"
+	// Stopped: promoted or failed over. The topic belongs to whoever writes to it
+	// now, and is never mirrored again unless it is mirrored anew from the start.
+	Stopped State = "STOPPED"
+	// Removed: taken out of the link, with what was on record of it.
+	Removed State = "REMOVED"
 	// Failed: of a link, that one of its clusters cannot be used for the named
 	// reason.
 	Failed State = "FAILED"
 )
 
-// Severity orders states from good (0) to bad; a topic shows its worst.
+// severities lists the states of partitions from good to bad. What people ordered
+// is no trouble, and worse than what mirrors; what is in trouble is not to be
+// hidden by it.
+var severities = []State{Active, CatchingUp, Padding, Pending, Paused, PendingStopped, Stopped, Removed,
+	SourceUnavailable, TargetUnavailable, Halted}
+
+// Severity orders states from good (0) to bad; a topic shows its worst. It is -1
+// for a state that no partition has.
 func (s State) Severity() int {
-	for i, t := range []State{Active, CatchingUp, Padding, Pending, SourceUnavailable, TargetUnavailable, Halted} {
+	for i, t := range severities {
 		if s == t {
 			return i
 		}
 	}
 	return -1
+}
+
+// Ordered reports whether the state is one that a person asked for and in which
+// nothing is written.
+func (s State) Ordered() bool {
+	return s == Paused || s == PendingStopped || s == Stopped || s == Removed
 }
 
 // Reason is why a partition is halted, or why a cluster is unavailable.
@@ -55,6 +78,7 @@ const (
 	Unfillable       Reason = "UNFILLABLE"
 	Overshot         Reason = "OVERSHOT"
 	Fenced           Reason = "FENCED"
+	NotAdopted       Reason = "NOT_ADOPTED"
 )
 
 // Reasons for SourceUnavailable, TargetUnavailable and Pending.
@@ -62,6 +86,7 @@ const (
 	Unreachable       Reason = "UNREACHABLE"
 	Authentication    Reason = "AUTHENTICATION"
 	StorageError      Reason = "STORAGE_ERROR"
+	DiskShort         Reason = "DISK_SHORT"
 	NotEnoughReplicas Reason = "NOT_ENOUGH_REPLICAS"
 	NoLeader          Reason = "NO_LEADER"
 	TopicMissing      Reason = "TOPIC_MISSING"
@@ -113,10 +138,13 @@ var about = map[Reason]About{
 		Hint: "the offsets from the named one on no longer match; delete the target topic to mirror it anew"},
 	Fenced: {Explanation: "the target refuses this link's writes with a higher producer epoch: the mirror was taken over or ended",
 		Hint: "find out who took the mirror over before starting it again"},
+	NotAdopted: {Explanation: "the target holds what a klink wrote, and klink's control topic does not know of it: the topic __klink was lost, or made anew",
+		Hint: "make sure that the mirror was not promoted or failed over, then run klink adopt for the topic; klink goes on once that is on record"},
 
 	Unreachable:       {Explanation: "no broker answers", Hint: "check addresses, ports and firewalls; klink goes on by itself", Remote: true},
 	Authentication:    {Explanation: "the cluster refused the login or the TLS handshake", Hint: "check mechanism, user name, the password or token file and the certificates; klink reads them again at each login", Remote: true},
 	StorageError:      {Explanation: "the broker cannot use its disk", Hint: "check the broker's log folders and free space; klink goes on by itself", Remote: true},
+	DiskShort:         {Explanation: "a disk of the target has less room than the padding may take at once", Hint: "make room on the named broker, or begin later (start), or exclude the topic; klink goes on by itself", Remote: true},
 	NotEnoughReplicas: {Explanation: "fewer replicas are in sync than min.insync.replicas asks for", Hint: "bring the target's missing brokers back; klink goes on by itself", Remote: true},
 	NoLeader:          {Explanation: "the partition has no leader", Hint: "bring the missing brokers back; klink goes on by itself", Remote: true},
 	TopicMissing:      {Explanation: "the topic is not there yet", Hint: "klink waits for it", Remote: true},

@@ -62,7 +62,7 @@ type Partition struct {
 
 	Filled int64 `json:"filled"`
 	Padded int64 `json:"padded"`
-	// Flags are Unguarded and PossiblyStaleKeys.
+	// Flags are Unguarded, Unfenced and PossiblyStaleKeys.
 	Flags  []string `json:"flags"`
 	Worker string   `json:"worker"`
 	AsOf   Seen     `json:"as_of"`
@@ -72,6 +72,9 @@ type Partition struct {
 const (
 	// Unguarded: the broker may have forgotten the mirror's producer.
 	Unguarded = "UNGUARDED"
+	// Unfenced: the partition was failed over, and it is not certain that the broker
+	// refuses what a klink that was cut off may still send.
+	Unfenced = "UNFENCED"
 	// PossiblyStaleKeys: the source's cleaner may have removed tombstones that the
 	// mirror did not see. It stays until the topic is mirrored anew.
 	PossiblyStaleKeys = "POSSIBLY_STALE_KEYS"

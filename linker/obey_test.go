@@ -1,0 +1,460 @@
+package linker
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"klink/fetcher/batch"
+	"klink/fetcher/feed"
+	"klink/linker/control"
+	"klink/linker/intent"
+	"klink/linker/state"
+)
+
+// promptly is how soon an order has to be obeyed.
+const promptly = 100 * time.Millisecond
+
+// soonReport gives an order the time it may take and returns a topic's report.
+func soonReport(t *testing.T, l *Link, name string) state.Topic {
+	t.Helper()
+	time.Sleep(promptly)
+	synctest.Wait()
+	for _, r := range l.Report().Topics {
+		if r.SourceTopic == name {
+			return r
+		}
+	}
+	t.Fatalf("no topic %s in %+v", name, l.Report())
+	return state.Topic{}
+}
+
+// more writes records to a source partition of a world.
+func (w *world) more(topic string, partition int32, n int) {
+	l := w.log(w.src, feed.Partition{Topic: topic, Partition: partition})
+	l.write(records(l.end, n, topic), 0, batch.CodecNone)
+}
+
+// targetEnd is the log end of a target partition.
+func (w *world) targetEnd(topic string, partition int32) int64 {
+	l := w.log(w.dst, feed.Partition{Topic: topic, Partition: partition})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.end
+}
+
+// TestG9_OrdersAreObeyed: each order is carried out at once, shown with who gave
+// it, acknowledged with the ends, and undone by its opposite.
+func TestG9_OrdersAreObeyed(t *testing.T) {
+	for _, c := range []struct {
+		order, undo intent.Command
+		want        state.State
+		detail      string
+	}{
+		{intent.Command{Verb: intent.Pause, Topics: []string{"a"}}, intent.Command{Verb: intent.Resume, Topics: []string{"a"}},
+			state.Paused, "paused by ann@desk at 2000-01-01T00:00:10Z (command 1)"},
+		{intent.Command{Verb: intent.Pause}, intent.Command{Verb: intent.Resume},
+			state.Paused, "the link was paused by ann@desk at 2000-01-01T00:00:10Z (command 1)"},
+		{intent.Command{Verb: intent.Pend, Topics: []string{"a"}, Switch: "s", Wait: time.Hour}, intent.Command{Verb: intent.Resume, Topics: []string{"a"}},
+			state.PendingStopped, "stopped for a promotion (1h0m0s at most) by ann@desk at 2000-01-01T00:00:10Z (command 1)"},
+		{intent.Command{Verb: intent.Remove, Topics: []string{"a"}}, intent.Command{},
+			state.Removed, "removed by ann@desk at 2000-01-01T00:00:10Z (command 1)"},
+	} {
+		t.Run(string(c.order.Verb)+fmt.Sprint(c.order.Topics), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld()
+				w.add("a", 1, 2)
+				l, end := w.run(t)
+				mustBe(t, topicReport(t, l, "a"), state.Active, "")
+				w.give(t, c.order)
+				r := soonReport(t, l, "a")
+				mustBe(t, r, c.want, "")
+				if r.Detail != c.detail || r.Hint == "" || len(r.Partitions) != 2 || *r.Partitions[1].TargetEnd != 10 {
+					t.Errorf("%+v", r)
+				}
+				ack := w.lastAck("a", "w")
+				if len(ack.Partitions) != 2 || ack.Number != 1 || ack.Partitions[1] != (control.Acked{Partition: 1, End: 10, Wrote: true}) {
+					t.Errorf("acknowledged %+v", ack)
+				}
+				w.more("a", 0, 5)
+				mustBe(t, topicReport(t, l, "a"), c.want, "")
+				if n := w.targetEnd("a", 0); n != 10 {
+					t.Fatalf("the target grew to %d", n)
+				}
+				if c.undo.Verb != "" {
+					w.give(t, c.undo)
+					mustBe(t, soonReport(t, l, "a"), state.Active, "")
+					if n := w.targetEnd("a", 0); n != 15 {
+						t.Errorf("the target ends at %d", n)
+					}
+				}
+				end()
+			})
+		})
+	}
+}
+
+// TestG5_OrdersSurviveRestarts: a process that starts reads them before it touches
+// anything, whether or not the source is there; and it knows of its topics.
+func TestG5_OrdersSurviveRestarts(t *testing.T) {
+	for _, down := range []bool{false, true} {
+		t.Run(fmt.Sprint("source down: ", down), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld()
+				w.add("a", 1, 2)
+				w.add("b", 2, 1)
+				l, end := w.run(t)
+				mustBe(t, topicReport(t, l, "a"), state.Active, "")
+				w.give(t, intent.Command{Verb: intent.Pause, Topics: []string{"a"}})
+				mustBe(t, soonReport(t, l, "a"), state.Paused, "")
+				end()
+				w.more("a", 1, 5)
+				w.more("b", 0, 5)
+				prepared := w.prepares("a")
+				if down {
+					w.down = &Trouble{Reason: state.Unreachable, Detail: "source: refused"}
+				}
+				l, end = w.run(t)
+				r := topicReport(t, l, "a")
+				mustBe(t, r, state.Paused, "")
+				if p := r.Partitions[1]; *p.TargetEnd != 10 || *p.SourceEnd != 10 || p.LagRecords != nil {
+					t.Errorf("%+v", p)
+				}
+				if !down {
+					mustBe(t, topicReport(t, l, "b"), state.Active, "")
+				}
+				if n := w.targetEnd("a", 1); n != 10 || w.prepares("a") != prepared {
+					t.Errorf("the paused topic was touched: end %d", n)
+				}
+				w.mu.Lock()
+				w.down = nil
+				w.mu.Unlock()
+				w.give(t, intent.Command{Verb: intent.Resume, Topics: []string{"a"}})
+				mustBe(t, topicReport(t, l, "a"), state.Active, "")
+				if n := w.targetEnd("a", 1); n != 15 {
+					t.Errorf("the target ends at %d", n)
+				}
+				end()
+			})
+		})
+	}
+}
+
+// TestG4_StoppedStaysStopped: whatever happens, and whoever starts again; only an
+// order to mirror anew leads on, into another target topic.
+func TestG4_StoppedStaysStopped(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 1)
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		w.give(t, intent.Command{Verb: intent.Failover, Topics: []string{"a"}, Switch: "s", Fence: 1})
+		r := soonReport(t, l, "a")
+		mustBe(t, r, state.Stopped, "")
+		if !strings.HasPrefix(r.Detail, "failed over by ann@desk") {
+			t.Error(r.Detail)
+		}
+		w.more("a", 0, 5)
+		end()
+		l, end = w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Stopped, "")
+		if n := w.targetEnd("a", 0); n != 10 {
+			t.Fatalf("the target grew to %d", n)
+		}
+		w.give(t, intent.Command{Verb: intent.Reverse, Topics: []string{"a"}, Next: "back"})
+		r = soonReport(t, l, "a")
+		mustBe(t, r, state.Stopped, "")
+		if !strings.Contains(r.Detail, `link "back" mirrors the other way`) {
+			t.Error(r.Detail)
+		}
+		w.give(t, intent.Command{Verb: intent.Recreate, Topics: []string{"a"}})
+		mustBe(t, topicReport(t, l, "a"), state.TargetUnavailable, state.TopicRefused) // the old one is there still
+		w.mu.Lock()
+		delete(w.targets, "a")
+		w.mu.Unlock()
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		if n := w.targetEnd("a", 0); n != 15 || w.records["a"].Generation != 1 {
+			t.Errorf("the target ends at %d, %+v", n, w.records["a"])
+		}
+		end()
+	})
+}
+
+// TestRecreateWhileItMirrors: the target may be deleted before or after the order.
+func TestRecreateWhileItMirrors(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		t.Run(fmt.Sprint("deleted first: ", first), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld()
+				w.add("a", 1, 2)
+				l, end := w.run(t)
+				mustBe(t, topicReport(t, l, "a"), state.Active, "")
+				remove := func() {
+					w.mu.Lock()
+					delete(w.targets, "a")
+					w.mu.Unlock()
+				}
+				if first {
+					remove()
+					mustBe(t, topicReport(t, l, "a"), state.Halted, state.TargetRecreated)
+				}
+				w.give(t, intent.Command{Verb: intent.Recreate, Topics: []string{"a"}})
+				if !first {
+					topicReport(t, l, "a")
+					remove()
+				}
+				mustBe(t, topicReport(t, l, "a"), state.Active, "")
+				if w.records["a"].Generation != 1 || w.targetEnd("a", 1) != 10 {
+					t.Errorf("%+v", w.records["a"])
+				}
+				end()
+			})
+		})
+	}
+}
+
+// TestRetryOfHalted: a halt about data is tried again by order only, and only the
+// partitions that the order names.
+func TestRetryOfHalted(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 2)
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		for n := range int32(2) {
+			w.log(w.dst, feed.Partition{Topic: "a", Partition: n}).write(records(10, 1, "foreign"), 0, batch.CodecNone)
+			w.more("a", n, 1)
+		}
+		mustBe(t, topicReport(t, l, "a"), state.Halted, state.ForeignWrite)
+		for n := range int32(2) {
+			w.log(w.dst, feed.Partition{Topic: "a", Partition: n}).truncate(10)
+		}
+		time.Sleep(time.Minute)
+		w.give(t, intent.Command{Verb: intent.Retry, Topics: []string{"a"}, Partitions: []int32{1}})
+		r := topicReport(t, l, "a")
+		if r.Partitions[0].State != state.Halted || r.Partitions[1].State != state.Active {
+			t.Errorf("%s and %s", r.Partitions[0].State, r.Partitions[1].State)
+		}
+		w.give(t, intent.Command{Verb: intent.Retry, Topics: []string{"a"}})
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		end()
+	})
+}
+
+// TestUndecidedPromotionIsTakenBack: by the process that mirrors, once its wait is
+// over; also by one that was started in between.
+func TestUndecidedPromotionIsTakenBack(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprint("restart: ", restart), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld()
+				w.add("a", 1, 1)
+				w.add("b", 2, 1)
+				l, end := w.run(t)
+				mustBe(t, topicReport(t, l, "a"), state.Active, "")
+				w.give(t, intent.Command{Verb: intent.Pend, Topics: []string{"a", "b"}, Switch: "s", Wait: time.Minute})
+				mustBe(t, soonReport(t, l, "a"), state.PendingStopped, "")
+				time.Sleep(30 * time.Second)
+				if restart {
+					end()
+					l, end = w.run(t)
+				}
+				time.Sleep(29 * time.Second)
+				mustBe(t, soonReport(t, l, "b"), state.PendingStopped, "")
+				time.Sleep(32 * time.Second)
+				mustBe(t, soonReport(t, l, "a"), state.Active, "")
+				mustBe(t, soonReport(t, l, "b"), state.Active, "")
+				if all := w.Commands("l"); len(all) != 2 || all[1].Verb != intent.Resume || len(all[1].Topics) != 2 || all[1].Check() != nil {
+					t.Errorf("commands %+v", all)
+				}
+				end()
+			})
+		})
+	}
+}
+
+// TestPromotionDecidedInTime: the command that is first in the log has the number,
+// and the other one changes nothing.
+func TestPromotionDecidedInTime(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 1)
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		w.give(t, intent.Command{Verb: intent.Pend, Topics: []string{"a"}, Switch: "s", Wait: time.Minute})
+		mustBe(t, soonReport(t, l, "a"), state.PendingStopped, "")
+		w.give(t, intent.Command{Verb: intent.Promote, Topics: []string{"a"}, Switch: "s", Fence: 1})
+		mustBe(t, soonReport(t, l, "a"), state.Stopped, "")
+		time.Sleep(time.Hour)
+		mustBe(t, soonReport(t, l, "a"), state.Stopped, "")
+		if all := w.Commands("l"); len(all) != 2 {
+			t.Errorf("commands %+v", all)
+		}
+		end()
+	})
+}
+
+// TestFenceReadsAsStopped: a worker that meets the fence before it reads the order
+// halts, and shows what it was once it has.
+func TestFenceReadsAsStopped(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 1)
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		log := w.log(w.dst, feed.Partition{Topic: "a"})
+		log.fence(1)
+		w.more("a", 0, 1)
+		mustBe(t, topicReport(t, l, "a"), state.Halted, state.Fenced)
+		w.give(t, intent.Command{Verb: intent.Failover, Topics: []string{"a"}, Switch: "s", Fence: 1})
+		r := soonReport(t, l, "a")
+		mustBe(t, r, state.Stopped, state.Fenced)
+		if !strings.HasPrefix(r.Detail, "failed over by ann@desk") {
+			t.Error(r.Detail)
+		}
+		end()
+	})
+}
+
+// TestG4_LostControlTopicIsNotGuessed: what a klink wrote is not gone on with when
+// nothing is on record of it; a fence tells by itself.
+func TestG4_LostControlTopicIsNotGuessed(t *testing.T) {
+	for _, fenced := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			w := newWorld()
+			w.add("a", 1, 1)
+			l, end := w.run(t)
+			mustBe(t, topicReport(t, l, "a"), state.Active, "")
+			end()
+			want := state.NotAdopted
+			if fenced {
+				w.log(w.dst, feed.Partition{Topic: "a"}).fence(1)
+				want = state.Fenced
+			}
+			w.lineage, w.records = map[feed.Partition]*memLineage{}, map[string]control.TopicRecord{}
+			w.more("a", 0, 5)
+			for range 2 { // nor by the next one
+				l, end = w.run(t)
+				mustBe(t, topicReport(t, l, "a"), state.Halted, want)
+				end()
+			}
+			if n := len(w.log(w.dst, feed.Partition{Topic: "a"}).records()); n != 10 {
+				t.Errorf("the target grew to %d records", n)
+			}
+		})
+	}
+}
+
+// TestAcknowledgementIsMadeUpFor: what stood in its way is outlived.
+func TestAcknowledgementIsMadeUpFor(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 1)
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		w.ordMu.Lock()
+		w.ackErr = errors.New("control topic is down")
+		w.ordMu.Unlock()
+		w.give(t, intent.Command{Verb: intent.Pause, Topics: []string{"a"}})
+		mustBe(t, soonReport(t, l, "a"), state.Paused, "")
+		w.ordMu.Lock()
+		w.ackErr = nil
+		w.ordMu.Unlock()
+		time.Sleep(2 * obeyAgain)
+		synctest.Wait()
+		if ack := w.lastAck("a", "w"); len(ack.Partitions) != 1 {
+			t.Errorf("acknowledged %+v", ack)
+		}
+		end()
+	})
+}
+
+// TestOrdersAreToldOnce: with the command and who gave it.
+func TestOrdersAreToldOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 3)
+		var said bytes.Buffer
+		l := w.link(t, "w")
+		l.log = slog.New(slog.NewTextHandler(&said, nil))
+		end := w.start(t, l)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		w.give(t, intent.Command{Verb: intent.Pause, Topics: []string{"a"}})
+		time.Sleep(time.Minute)
+		w.give(t, intent.Command{Verb: intent.Resume, Topics: []string{"a"}})
+		time.Sleep(time.Minute)
+		w.give(t, intent.Command{Verb: intent.Pause})
+		time.Sleep(time.Minute)
+		end()
+		for _, want := range []string{`msg="topic PAUSED" topic=a command=1 verb=pause by=ann@desk`,
+			`msg="topic is mirrored again" topic=a was=PAUSED command=2 verb=resume by=ann@desk`,
+			`msg="link PAUSED" command=3 verb=pause by=ann@desk`} {
+			if n := strings.Count(said.String(), want); n != 1 {
+				t.Errorf("%q is said %d times in\n%s", want, n, said.String())
+			}
+		}
+	})
+}
+
+// TestLinkPauseHoldsNewTopics: what is found while the link is paused is shown, and
+// not made on the target.
+func TestLinkPauseHoldsNewTopics(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 1)
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		w.give(t, intent.Command{Verb: intent.Pause})
+		if r := l.Report(); soonReport(t, l, "a").State != state.Paused {
+			t.Errorf("link %s", r.State)
+		}
+		if r := l.Report(); r.State != state.Paused || r.Hint == "" {
+			t.Errorf("link %s %s", r.State, r.Detail)
+		}
+		w.add("b", 2, 2)
+		mustBe(t, topicReport(t, l, "b"), state.Paused, "")
+		if n := w.prepares("b"); n != 0 {
+			t.Errorf("prepared %d times", n)
+		}
+		w.give(t, intent.Command{Verb: intent.Resume})
+		mustBe(t, topicReport(t, l, "b"), state.Active, "")
+		if r := l.Report(); r.State != state.Active || r.Hint != "" || r.Detail != "" {
+			t.Errorf("link %s %s", r.State, r.Detail)
+		}
+		end()
+	})
+}
+
+// TestOrderCutsALookShort: a look at the topics that hangs holds no order up, and
+// nothing that it began goes on after the acknowledgement.
+func TestOrderCutsALookShort(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 1)
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		w.mu.Lock()
+		w.hang = true
+		w.mu.Unlock()
+		time.Sleep(discoverEvery)
+		w.give(t, intent.Command{Verb: intent.Pause, Topics: []string{"a"}})
+		time.Sleep(roundPatience + promptly)
+		synctest.Wait()
+		if ack := w.lastAck("a", "w"); ack.Number != 1 {
+			t.Errorf("not acknowledged while a look hangs")
+		}
+		w.mu.Lock()
+		w.hang = false
+		w.mu.Unlock()
+		mustBe(t, topicReport(t, l, "a"), state.Paused, "")
+		if r := l.Report(); r.State != state.Active {
+			t.Errorf("link %s %s", r.State, r.Detail)
+		}
+		end()
+	})
+}
