@@ -13,6 +13,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"go.opentelemetry.io/otel/metric/noop"
 
 	"klink/cmd/lab"
 	"klink/cmd/lab/install"
@@ -20,7 +21,6 @@ import (
 	"klink/fetcher/feed"
 	"klink/linker/control"
 	"klink/linker/groups"
-	"klink/linker/remote"
 	"klink/linker/state"
 	"klink/linker/topics"
 )
@@ -358,17 +358,57 @@ func wantForced(t *testing.T, ctx context.Context, adm *kadm.Client, topic, vers
 // only a real coordinator can refuse them.
 func copyOffsets(t *testing.T, ctx context.Context, cl *kgo.Client, adm *kadm.Client) {
 	t.Helper()
+	own, err := kgo.NewClient(cl.Opts()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(own.Close)
+	store, stop := controlStore(t, own)
+	defer stop()
+	ts, err := adm.ListTopics(ctx, "orders", "dr.orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := control.TopicRecord{Link: "l", SourceTopic: "orders", SourceID: feed.TopicID(ts["orders"].ID), TargetTopic: "dr.orders", TargetID: feed.TopicID(ts["dr.orders"].ID)}
+	if err := store.PutTopic(ctx, record); err != nil {
+		t.Fatal(err)
+	}
 	commit := make(kadm.Offsets)
 	commit.Add(kadm.Offset{Topic: "orders", Partition: 0, At: 0, LeaderEpoch: -1, Metadata: "m"})
 	commit.Add(kadm.Offset{Topic: "orders", Partition: 1, At: 7, LeaderEpoch: -1})
 	if err := adm.CommitAllOffsets(ctx, "g", commit); err != nil {
 		t.Fatal(err)
 	}
-	c := groups.NewCopier(groups.Options{Source: cl, Target: cl, Select: func(g string) bool { return g == "g" },
-		TargetTopic: func(s string) (string, bool) { return "dr." + s, !strings.HasPrefix(s, "dr.") },
-		Logger:      slog.New(slog.NewTextHandler(io.Discard, nil))})
-	if err := c.Sync(ctx); err != nil {
+	filter, err := groups.NewFilter([]string{"g"}, nil)
+	if err != nil {
 		t.Fatal(err)
+	}
+	s, err := groups.New(groups.Options{Link: "l", Worker: "w", Source: cl, Target: cl, Committers: []*kgo.Client{cl}, Filter: filter,
+		MirrorOf: func(s string) (string, bool) { return "dr." + s, !strings.HasPrefix(s, "dr.") },
+		Topics:   func() []state.Topic { return nil }, Lease: heldLease{}, Interval: 200 * time.Millisecond,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Meter: noop.NewMeterProvider().Meter("")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(running, store) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	reason := func(p int) string {
+		if r := s.Report(); len(r) == 1 && len(r[0].Partitions) == 2 {
+			return r[0].Partitions[p].Reason
+		}
+		return "not there"
+	}
+	for tick := time.NewTicker(20 * time.Millisecond); reason(0) != "" || reason(1) != string(groups.Clamped); <-tick.C {
+		if ctx.Err() != nil {
+			t.Fatalf("%+v", s.Report())
+		}
 	}
 	os, err := adm.FetchOffsets(ctx, "g")
 	if err != nil {
@@ -379,12 +419,12 @@ func copyOffsets(t *testing.T, ctx context.Context, cl *kgo.Client, adm *kadm.Cl
 	if zero.At != 0 || zero.Metadata != "m" || clamped.At != 0 {
 		t.Errorf("%+v %+v: want 0, and 0 by clamping to the empty mirror", zero, clamped)
 	}
-	report := c.Report()
-	if len(report) != 1 || report[0].Partitions[0].Reason != "" || report[0].Partitions[1].Reason != string(groups.Clamped) {
-		t.Errorf("%+v", report)
-	}
-	var f *remote.Fault
-	if errors.As(c.Sync(ctx), &f) {
-		t.Error(f)
+	if r, ok := store.Group("l", "g"); !ok || len(r.Offsets) != 2 || r.Offsets[1].SourceOffset != 7 || r.Offsets[1].Written != 0 {
+		t.Errorf("on record is %+v", r)
 	}
 }
+
+// heldLease is a lease that is always held.
+type heldLease struct{}
+
+func (heldLease) Held(string, int32) (time.Time, bool) { return time.Now().Add(time.Minute), true }

@@ -77,12 +77,17 @@ type Options struct {
 	// FollowStart has the target's log starts follow the source's. Else the
 	// catalog has to copy the retention settings.
 	FollowStart bool
+	// Groups carries the offsets of consumer groups over; nil where none are
+	// selected.
+	Groups Groups
 	// Worker names this process in reports.
 	Worker string
-	// Version is klink's, for the record.
-	Version string
-	Logger  *slog.Logger
-	Meter   metric.Meter
+	// Version is klink's, and Definition the link as YAML without secrets, for the
+	// record.
+	Version    string
+	Definition string
+	Logger     *slog.Logger
+	Meter      metric.Meter
 }
 
 // Link mirrors the topics that one source and one target have in common.
@@ -189,6 +194,9 @@ func (l *Link) Run(ctx context.Context) error {
 	g.Go(func() error { l.record(gctx); return nil })
 	g.Go(func() error { l.trim(gctx); return nil })
 	g.Go(func() error { l.name(gctx); return nil })
+	if l.o.Groups != nil {
+		g.Go(func() error { return l.o.Groups.Run(gctx) })
+	}
 	err = g.Wait()
 	partitions.Wait()
 	l.recordOnce(hard)
@@ -339,13 +347,13 @@ func (l *Link) pin(ctx context.Context) *Trouble {
 	if err != nil {
 		return sameCluster(err)
 	}
-	if known && was.KlinkVersion == l.o.Version {
+	if known && was.KlinkVersion == l.o.Version && was.Definition == l.o.Definition {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
 	err = l.store.PutLink(ctx, control.LinkRecord{Link: l.o.Name, Mode: modeMirror, SourceClusterID: src,
-		TargetClusterID: dst, KlinkVersion: l.o.Version, AppliedAt: time.Now()})
+		TargetClusterID: dst, KlinkVersion: l.o.Version, AppliedAt: time.Now(), Definition: l.o.Definition})
 	if err != nil {
 		return controlTrouble(err)
 	}

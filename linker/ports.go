@@ -150,6 +150,15 @@ type Catalog interface {
 	ExpireProducers(ctx context.Context) time.Duration
 }
 
+// Groups carries the offsets of consumer groups over. Obligations: those of
+// groups.Syncer (U1 to U7).
+type Groups interface {
+	// Run works until ctx ends. The control topic is open, and closed after it.
+	Run(ctx context.Context) error
+	// Report may be called at any time.
+	Report() []state.Group
+}
+
 // Store is the control topic: what must be known of a mirror beside the
 // target's own log.
 type Store interface {

@@ -169,6 +169,9 @@ func (l *Link) Report() state.Link {
 		Hint: l.hint, Topics: []state.Topic{}, Groups: []state.Group{}}
 	store, found := l.store, l.found
 	l.mu.Unlock()
+	if l.o.Groups != nil {
+		r.Groups = l.o.Groups.Report()
+	}
 	if store == nil {
 		return r
 	}

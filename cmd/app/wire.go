@@ -105,6 +105,13 @@ func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps)
 		Markers: s.dst.Markers, MarkerBulks: s.dst.MarkerBulks,
 		MaxRequestBytes: int32(min(appender.DefaultMaxRequestBytes, int64(memory)/4)), Logger: d.Logger, Meter: d.Meter, Link: l.Name})
 	srcLog := fetcher.NewLogReader(s.src.Admin, s.srcMap, budget)
+	lease, worker := newLease(l, s.dst, d), workerName()
+	sync, err := newGroupSync(groupOptions{link: l, src: s.src, dst: s.dst, matcher: matcher, lease: lease, worker: worker, deps: d,
+		topics: func() []state.Topic { return s.link.Report().Topics }})
+	if err != nil {
+		s.release()
+		return nil, err
+	}
 	s.link, err = linker.New(linker.Options{
 		Name: l.Name, Source: s.fetch, Target: s.append, Memory: budget,
 		SrcReader: reader{srcLog}, Producers: srcLog,
@@ -113,9 +120,9 @@ func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps)
 		Catalog: linker.NewCatalog(linker.CatalogOptions{Src: s.src.Admin, Dst: s.dst.Admin, Matcher: matcher, Logger: log,
 			Plan: topics.PlanOptions{ReplicationFactor: l.Topics.ReplicationFactor, Overrides: l.Topics.Configs,
 				CopyRetention: !l.FollowStart}}),
-		Lease: newLease(l, s.dst, d), Policies: linker.NewPolicies(s.dst.Admin), From: startFrom{l.Start, srcLog},
+		Lease: lease, Groups: sync.port(), Policies: linker.NewPolicies(s.dst.Admin), From: startFrom{l.Start, srcLog},
 		Gaps: gapWays[l.GapFill], Unmirrorable: unmirrorableWays[l.OnUnmirrorable], PadLimit: l.PadLimit, Overrun: overrunWays[l.OnRetentionOverrun], FollowStart: l.FollowStart,
-		OpenStore: storeOpener(s.dst, log), Limits: plan.DefaultLimits(), Worker: workerName(), Version: d.Version,
+		OpenStore: storeOpener(s.dst, log, sync.use), Limits: plan.DefaultLimits(), Worker: worker, Version: d.Version, Definition: l.Definition(),
 		Logger: d.Logger, Meter: d.Meter,
 	})
 	if err != nil {
@@ -260,14 +267,15 @@ func (c *clusters) TargetID(ctx context.Context) (string, *linker.Trouble) {
 	return c.dst.id(ctx, "target")
 }
 
-// storeOpener opens the control topic, once the target answers.
-func storeOpener(dst *kafka.Target, log *slog.Logger) func(context.Context) (linker.Store, *linker.Trouble) {
+// storeOpener opens the control topic, once the target answers, and hands it on.
+func storeOpener(dst *kafka.Target, log *slog.Logger, opened func(*control.Store)) func(context.Context) (linker.Store, *linker.Trouble) {
 	return func(ctx context.Context) (linker.Store, *linker.Trouble) {
 		ctx, cancel := context.WithTimeout(ctx, 3*lookTimeout)
 		defer cancel()
 		s, err := control.Open(ctx, control.Options{Client: dst.Control, Logger: log})
 		switch {
 		case err == nil:
+			opened(s)
 			return s, nil
 		case errors.Is(err, control.ErrNewer):
 			return nil, &linker.Trouble{Reason: state.ControlUnwritable, Detail: err.Error(), Final: err}

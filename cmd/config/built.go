@@ -11,10 +11,6 @@ import (
 // each is refused unless it, and all below it, hold their defaults (C4).
 var unbuilt = []struct{ key, feature string }{
 	{"mode", "checkpoint mode"},
-	{"groups.include", "carrying over the offsets of consumer groups"},
-	{"groups.exclude", "carrying over the offsets of consumer groups"},
-	{"groups.tail", "carrying over the offsets of consumer groups"},
-	{"groups.interval", "carrying over the offsets of consumer groups"},
 	{"acls.sync", "carrying over ACLs"},
 	{"audit.enabled", "comparing while mirroring"},
 	{"audit.bytes_per_second", "comparing while mirroring"},

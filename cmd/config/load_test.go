@@ -219,9 +219,11 @@ func TestFlagsAlone(t *testing.T) {
 			"--target: t:9092 is a broker of the source too; name two different clusters"}},
 		{name: "mode", flags: Flags{Source: ok.Source, Target: ok.Target, Topics: ok.Topics, Mode: "miror"}, want: []string{
 			`--mode: "miror" is not allowed (did you mean mirror?); allowed: mirror, checkpoint`}},
-		{name: "not built", flags: Flags{Source: ok.Source, Target: ok.Target, Topics: ok.Topics, Mode: "checkpoint", Groups: []string{"*"}}, want: []string{
-			"--mode: checkpoint: checkpoint mode is not built in this version of klink; allowed: mirror (the default)",
-			"--group: [*]: carrying over the offsets of consumer groups is not built in this version of klink; allowed: [] (the default)"}},
+		{name: "not built", flags: Flags{Source: ok.Source, Target: ok.Target, Topics: ok.Topics, Mode: "checkpoint"}, want: []string{
+			"--mode: checkpoint: checkpoint mode is not built in this version of klink; allowed: mirror (the default)"}},
+		{name: "groups", flags: Flags{Source: ok.Source, Target: ok.Target, Topics: ok.Topics, Groups: []string{"*", "/billing-[0-9]+/", "=/a", "größe #1"}}},
+		{name: "no pattern of a group", flags: Flags{Source: ok.Source, Target: ok.Target, Topics: ok.Topics, Groups: []string{"/("}}, want: []string{
+			`--group: "/(" is no pattern; allowed: a name, a glob with *, a /regular expression/ or =literal; a name that begins with / is written as =/name`}},
 		{name: "beside a file", flags: ok, file: write(t, "klink.yaml", minimal), want: []string{
 			"--source, --target, --topic: describes a link, and so does FILE; use either the file or the flags"}},
 	} {

@@ -108,6 +108,7 @@ func (c *checker) link(l *Link, path string, targetOnly bool) {
 	if !targetOnly || len(l.Topics.Include) > 0 {
 		c.topics(&l.Topics, path+".topics")
 	}
+	c.groups(&l.Groups, path+".groups")
 	if l.PadLimit < 0 {
 		c.add(path+".pad_limit", Problem{Kind: BadValue, What: "is negative", Allowed: "0 or more offsets"})
 	}

@@ -4,7 +4,7 @@
 // both logs are compared.
 //
 // The story is real where it matters: the mirror is the daemon that klink run
-// starts, the group copier and its clients are the ordinary ones, and what is
+// starts, it carries the group's commits over, the clients are ordinary ones, and what is
 // compared is read by ordinary consumers (package lab). Only the clusters are
 // fakes in memory, and they judge each batch as strictly as a real broker.
 //

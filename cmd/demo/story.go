@@ -7,11 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"klink/cmd/config"
 	"klink/cmd/lab"
-	"klink/linker/groups"
 	"klink/linker/state"
 )
 
@@ -21,8 +18,12 @@ const (
 	linkName = config.FlagLink
 	// commitEvery is how often the group commits.
 	commitEvery = time.Second
-	// carryEvery is how often its commits are carried over.
+	// carryEvery is how often klink asks for its commits: fake clusters have no
+	// __consumer_offsets that could be followed.
 	carryEvery = 200 * time.Millisecond
+	// carryRest is how long after the source's death what klink knew of its commits
+	// is given to be written.
+	carryRest = 300 * time.Millisecond
 	// patience bounds waits for what takes well under a second on an idle machine:
 	// with the default of Live, all of them together end within a minute.
 	patience = 5 * time.Second
@@ -42,8 +43,6 @@ type story struct {
 
 	mirror Mirror
 	klink  *part // the daemon
-	carry  *part // the group's commits, from source to target
-	copier *groups.Copier
 	// The group, and what it was given, before and after the switch.
 	before, after         *lab.Consumer
 	beforeGiven, afterAll lab.Deliveries
@@ -109,9 +108,6 @@ func (s *story) open(ctx context.Context, abort context.CancelCauseFunc) error {
 		}
 		return err
 	})
-	if err := s.carryCommits(ctx, src.ClientOpts(), dst.ClientOpts()); err != nil {
-		return err
-	}
 	s.before, err = lab.StartConsumer(src.ClientOpts(), consumer(), &s.beforeGiven)
 	return err
 }
@@ -126,35 +122,11 @@ func configuration(source, target []string) *config.Config {
 	l.Name = linkName
 	l.Source.Brokers, l.Target.Brokers = source, target
 	l.Topics.Include = names(cast)
+	l.Groups = config.Groups{Include: []string{group}, Tail: config.TailOff, Interval: carryEvery}
 	cfg := config.Default()
 	cfg.Links = []config.Link{l}
 	cfg.HTTP.Listen = ""
 	return &cfg
-}
-
-// carryCommits starts to copy the group's commits to the target.
-func (s *story) carryCommits(ctx context.Context, source, target []kgo.Opt) error {
-	src, err := kgo.NewClient(source...)
-	if err != nil {
-		return fmt.Errorf("carry the group's commits: %w", err)
-	}
-	dst, err := kgo.NewClient(target...)
-	if err != nil {
-		src.Close()
-		return fmt.Errorf("carry the group's commits: %w", err)
-	}
-	s.copier = groups.NewCopier(groups.Options{
-		Source: src, Target: dst,
-		Select:      func(name string) bool { return name == group },
-		TargetTopic: func(name string) (string, bool) { return name, true },
-		Logger:      s.logger(),
-	})
-	s.carry = play(ctx, func(ctx context.Context) error {
-		defer src.Close()
-		defer dst.Close()
-		return s.copier.Run(ctx, carryEvery)
-	})
-	return nil
 }
 
 // live lets the source live for its time, and somewhat longer where klink or
@@ -188,10 +160,18 @@ func partitionCount(topics []topic) (n int) {
 	return n
 }
 
+// groups are those that klink carries over.
+func (s *story) groups() (all []state.Group) {
+	for _, l := range s.mirror.Report().Links {
+		all = append(all, l.Groups...)
+	}
+	return all
+}
+
 // carried is whether each partition has a commit of the group at the target.
 func (s *story) carried() bool {
 	n := 0
-	for _, g := range s.copier.Report() {
+	for _, g := range s.groups() {
 		for _, p := range g.Partitions {
 			if p.TargetOffset != nil {
 				n++
@@ -199,6 +179,19 @@ func (s *story) carried() bool {
 		}
 	}
 	return n == partitionCount(cast)
+}
+
+// rested is whether the target has every commit that klink knows of, as far as
+// the mirror goes, some time after the source's death.
+func (s *story) rested() bool {
+	for _, g := range s.groups() {
+		for _, p := range g.Partitions {
+			if p.TargetOffset == nil || p.SourceOffset == nil || *p.TargetOffset != *p.SourceOffset && p.Reason != "CLAMPED" {
+				return false
+			}
+		}
+	}
+	return time.Since(s.view.death) >= carryRest
 }
 
 // watch shows the progress until something holds, at most for a time; it
@@ -227,7 +220,7 @@ func (s *story) watch(ctx context.Context, limit time.Duration, until func() boo
 
 // frame is what there is to see now.
 func (s *story) frame() frame {
-	return frame{topics: cast, report: s.mirror.Report(), groups: s.copier.Report(), produced: s.stage.records(),
+	return frame{topics: cast, report: s.mirror.Report(), groups: s.groups(), produced: s.stage.records(),
 		read: s.beforeGiven.Records() + s.afterAll.Records()}
 }
 
@@ -258,7 +251,6 @@ func (s *story) end() error {
 	if s.after != nil {
 		s.after.Crash()
 	}
-	_ = s.carry.stop() // ends with its context, and tells of trouble by itself
 	_ = s.leaving.stop()
 	err := s.klink.stop()
 	return errors.Join(err, s.stage.close())

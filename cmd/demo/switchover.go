@@ -29,11 +29,13 @@ func (s *story) die(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// goOn moves the group: it ends at the source, its commits are carried over no
-// more, and it begins again at the target.
+// goOn moves the group: it ends at the source, klink writes what it knows of its
+// commits, and it begins again at the target.
 func (s *story) goOn(ctx context.Context) error {
 	s.leave()
-	_ = s.carry.stop()
+	if _, err := s.watch(ctx, patience, s.rested); err != nil {
+		return err
+	}
 	var err error
 	if s.evidence.commits, err = s.committed(ctx); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -32,6 +33,9 @@ type Source struct {
 	// Admin is for everything else: metadata, ListOffsets, OffsetForLeaderEpoch,
 	// and single reads.
 	Admin *kgo.Client
+	// Groups asks for groups and their offsets, and Follow reads __consumer_offsets;
+	// nil where the link selects no groups.
+	Groups, Follow *kgo.Client
 
 	maker maker
 }
@@ -49,6 +53,10 @@ type Target struct {
 	// Markers and MarkerBulks are for WriteTxnMarkers alone (K6).
 	Markers     *kgo.Client
 	MarkerBulks *kgo.Client
+	// Groups asks for groups and their offsets, and Commits write them, one
+	// connection per broker each; nil where the link selects no groups.
+	Groups  *kgo.Client
+	Commits []*kgo.Client
 
 	maker maker
 }
@@ -59,6 +67,9 @@ func OpenSource(o Options) (*Source, error) {
 	m := newMaker(o, o.Link.Source)
 	s := &Source{maker: m}
 	err := m.makeAll(map[role]**kgo.Client{roleFetch: &s.Fetch, roleShort: &s.Short, roleSourceAdmin: &s.Admin})
+	if err == nil && len(o.Link.Groups.Include) > 0 {
+		err = m.makeAll(map[role]**kgo.Client{roleGroups: &s.Groups, roleFollow: &s.Follow})
+	}
 	if err != nil {
 		s.Close()
 		return nil, fmt.Errorf("make clients for the source of link %s: %w", o.Link.Name, err)
@@ -73,14 +84,12 @@ func OpenTarget(o Options) (*Target, error) {
 	t := &Target{maker: m}
 	err := m.makeAll(map[role]**kgo.Client{roleSlow: &t.Slow, roleTargetAdmin: &t.Admin, roleControl: &t.Control,
 		roleMarkers: &t.Markers, roleMarkerBulks: &t.MarkerBulks})
-	for range o.Link.Limits.ConnectionsPerBroker {
-		if err != nil {
-			break
-		}
-		var lane *kgo.Client
-		if lane, err = m.make(roleProduce); err == nil {
-			t.Lanes = append(t.Lanes, lane)
-		}
+	if err == nil {
+		t.Lanes, err = m.makeMany(roleProduce, o.Link.Limits.ConnectionsPerBroker)
+	}
+	if err == nil && len(o.Link.Groups.Include) > 0 {
+		t.Commits, err = m.makeMany(roleCommit, commitConnections)
+		err = errors.Join(err, m.makeAll(map[role]**kgo.Client{roleGroups: &t.Groups}))
 	}
 	if err != nil {
 		t.Close()
@@ -96,11 +105,13 @@ func (t *Target) Group(more ...kgo.Opt) (*kgo.Client, error) {
 }
 
 // Close closes the clients and their connections.
-func (s *Source) Close() { closeAll(s.Fetch, s.Short, s.Admin) }
+func (s *Source) Close() { closeAll(s.Fetch, s.Short, s.Admin, s.Groups, s.Follow) }
 
 // Close closes the clients and their connections.
 func (t *Target) Close() {
-	closeAll(append(t.Lanes, t.Slow, t.Admin, t.Control, t.Markers, t.MarkerBulks)...)
+	closeAll(t.Lanes...)
+	closeAll(t.Commits...)
+	closeAll(t.Slow, t.Admin, t.Control, t.Markers, t.MarkerBulks, t.Groups)
 }
 
 func closeAll(clients ...*kgo.Client) {
@@ -131,6 +142,19 @@ func (m maker) makeAll(clients map[role]**kgo.Client) error {
 		*into = cl
 	}
 	return nil
+}
+
+// makeMany makes several clients of a role; also with an error those that were
+// made.
+func (m maker) makeMany(r role, count int) (all []*kgo.Client, err error) {
+	for range count {
+		cl, err := m.make(r)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, cl)
+	}
+	return all, nil
 }
 
 func (m maker) make(r role, extra ...kgo.Opt) (*kgo.Client, error) {

@@ -11,12 +11,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/goleak"
 
@@ -302,6 +304,7 @@ func TestClientsByRole(t *testing.T) {
 	var log bytes.Buffer
 	link := linkTo(config.Cluster{Brokers: addrs})
 	link.Limits.ConnectionsPerBroker = 3
+	link.Groups.Include = []string{"*"}
 	o := Options{Link: link, FetchMemory: 16 * config.MiB, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	target, err := OpenTarget(o)
 	if err != nil {
@@ -311,7 +314,17 @@ func TestClientsByRole(t *testing.T) {
 	if len(target.Lanes) != 3 {
 		t.Errorf("%d lanes", len(target.Lanes))
 	}
-	for i, cl := range append(target.Lanes, target.Slow, target.Admin, target.Control, target.Markers, target.MarkerBulks) {
+	source, err := OpenSource(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	if len(target.Commits) != commitConnections {
+		t.Errorf("%d clients for commits", len(target.Commits))
+	}
+	all := slices.Concat(target.Lanes, target.Commits, []*kgo.Client{target.Slow, target.Admin, target.Control, target.Markers,
+		target.MarkerBulks, target.Groups, source.Fetch, source.Short, source.Admin, source.Groups, source.Follow})
+	for i, cl := range all {
 		req := kmsg.NewPtrMetadataRequest()
 		req.AllowAutoTopicCreation = false
 		if _, err := cl.Request(t.Context(), req); err != nil {

@@ -23,10 +23,18 @@ const (
 	roleMarkers     role = "markers"
 	roleMarkerBulks role = "markers-bulk"
 	roleGroup       role = "group"
+	roleGroups      role = "groups"
+	roleFollow      role = "groups-follow"
+	roleCommit      role = "groups-commit"
 	rolePing        role = "ping"
 )
 
 const (
+	// commitConnections is how many connections a target broker gets for the commits
+	// of groups. It works on one request of a connection at a time and takes some
+	// milliseconds for each, waiting for replicas; four make well over the 500
+	// requests per second that are to be managed.
+	commitConnections = 4
 	// dialTimeout bounds connecting and the TLS handshake together.
 	dialTimeout = 5 * time.Second
 	// probeTimeout bounds finding out whether a port speaks TLS; a listener that
@@ -54,7 +62,7 @@ const (
 // options are those of the role alone.
 func (r role) options(fetchMemory config.Bytes) []kgo.Opt {
 	switch r {
-	case roleFetch, roleShort:
+	case roleFetch, roleShort, roleFollow:
 		size := min(max(2*fetchMemory, leastFetchAnswerBytes), mostFetchAnswerBytes)
 		return []kgo.Opt{kgo.BrokerMaxReadBytes(int32(size))}
 	case roleProduce, roleSlow:

@@ -38,7 +38,7 @@ var rooms = []room{
 	{"linker/groups/commits", []string{"fetcher/batch", "fetcher/leaders", "linker/remote", "linker/state"}, "it follows a log and knows nothing of what is done with it"},
 	{"linker/...", []string{"fetcher/batch", "fetcher/feed", "fetcher/leaders", "linker/..."}, "the target side declares what it needs of the source side in ports.go"},
 	{"cmd/lab/...", []string{"cmd/lab/..."}, "the clusters and judges of tests share no code with what they judge"},
-	{"cmd/demo", []string{"cmd/lab/...", "cmd/config", "cmd/telemetry", "linker/state", "linker/groups"}, "the demo is given the daemon as klink run builds it, and judges it from outside"},
+	{"cmd/demo", []string{"cmd/lab/...", "cmd/config", "cmd/telemetry", "linker/state"}, "the demo is given the daemon as klink run builds it, and judges it from outside"},
 	{"cmd/app/...", []string{"..."}, "the wiring knows every room"},
 	{"cmd/klink", []string{"cmd/app"}, "main only starts the app"},
 	{"cmd/...", []string{"cmd/config", "cmd/kafka", "cmd/httpd", "cmd/telemetry", "cmd/show", "cmd/spell", "linker/state"}, "the shell's parts do not know the data path"},

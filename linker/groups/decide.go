@@ -7,38 +7,10 @@ import (
 	"klink/fetcher/feed"
 )
 
-// Verdict is what became of one committed offset.
-type Verdict string
-
-// The verdicts. Only Synced means that the target has the source's offset.
-const (
-	Synced Verdict = ""
-	// Clamped: the mirror has not reached the offset yet; what it has is
-	// committed.
-	Clamped Verdict = "CLAMPED"
-	// BelowStart: committed, but the target does not retain the record.
-	BelowStart Verdict = "BELOW_START"
-	// TargetOwned: the target has an offset that klink did not write.
-	TargetOwned Verdict = "TARGET_OWNED"
-	// GroupActive: the group has members on the target.
-	GroupActive Verdict = "GROUP_ACTIVE"
-	// GroupUnknown: the target did not tell whether it has members.
-	GroupUnknown Verdict = "GROUP_UNKNOWN"
-	// TargetUnknown: the target partition is not there, or did not answer.
-	TargetUnknown Verdict = "TARGET_UNKNOWN"
-	// NoPermission: a right is missing on either side.
-	NoPermission Verdict = "NO_PERMISSION"
-	// Failed: the commit, or asking for the source's offset, failed.
-	Failed Verdict = "FAILED"
-	// MetadataDropped: committed without the consumer's metadata, which is
-	// larger than the target's offset.metadata.max.bytes.
-	MetadataDropped Verdict = "METADATA_DROPPED"
-)
-
 // Members is whether a group has members on the target.
 type Members int
 
-// What the target said in this round.
+// What the target said last, not longer than listedFor ago.
 const (
 	MembersUnknown Members = iota
 	NoMembers
@@ -54,6 +26,10 @@ type SourceOffset struct {
 	// Offset is negative where there is no commit.
 	Offset   int64
 	Metadata string
+	// Barred is why nothing may be written for it, Synced where it may.
+	Barred Verdict
+	// Renew: an unchanged offset is to be committed again.
+	Renew bool
 }
 
 // Bounds are a target partition's log start and high watermark, or
@@ -79,7 +55,14 @@ type Commit struct {
 	Partition feed.Partition
 	Offset    int64
 	Metadata  string
+	// Previous is what the target has, feed.Unknown for none.
+	Previous int64
+	// Clamped: it is less than the source's.
+	Clamped bool
 }
+
+// Renewal: it changes nothing but the time of the commit.
+func (c Commit) Renewal() bool { return c.Offset == c.Previous }
 
 // Standing is where one partition of a group stands.
 type Standing struct {
@@ -91,18 +74,19 @@ type Standing struct {
 }
 
 // Decide gives the commits to write for one group, and where each of its
-// partitions stands once they are. Both are sorted by source partition.
+// partitions stands once they are. Both are sorted by partition.
 func Decide(in Input) ([]Commit, []Standing) {
 	var commits []Commit
 	var standings []Standing
 	for _, s := range in.Source {
-		if s.Offset < 0 {
+		if s.Offset < 0 && s.Barred == Synced {
 			continue // U2: others write -1 for "no commit"
 		}
-		st, want := in.decide(s)
+		st, write := in.decide(s)
 		standings = append(standings, st)
-		if want {
-			commits = append(commits, Commit{Partition: s.Target, Offset: st.Target, Metadata: s.Metadata})
+		if write {
+			commits = append(commits, Commit{Partition: s.Target, Offset: st.Target, Metadata: s.Metadata,
+				Previous: in.have(s.Target), Clamped: st.Verdict == Clamped})
 		}
 	}
 	slices.SortFunc(standings, func(a, b Standing) int { return compare(a.Source.Partition, b.Source.Partition) })
@@ -110,25 +94,21 @@ func Decide(in Input) ([]Commit, []Standing) {
 	return commits, standings
 }
 
+// have is what the target has, feed.Unknown for none.
+func (in Input) have(p feed.Partition) int64 {
+	if at, ok := in.Committed[p]; ok && at >= 0 {
+		return at
+	}
+	return feed.Unknown
+}
+
 func (in Input) decide(s SourceOffset) (st Standing, write bool) {
-	have, ok := in.Committed[s.Target]
-	if !ok || have < 0 {
-		have = feed.Unknown
-	}
-	st = Standing{Source: s, Target: have}
-	switch in.Members {
-	case HasMembers:
-		st.Verdict = GroupActive
-		return st, false
-	case MembersUnknown:
-		st.Verdict = GroupUnknown
+	have := in.have(s.Target)
+	st = Standing{Source: s, Target: have, Verdict: in.barred(s)}
+	if st.Verdict != Synced {
 		return st, false
 	}
-	b, ok := in.Bounds[s.Target]
-	if !ok || b.HighWatermark < 0 {
-		st.Verdict = TargetUnknown
-		return st, false
-	}
+	b := in.Bounds[s.Target]
 	want := min(s.Offset, b.HighWatermark)
 	switch {
 	case want < s.Offset:
@@ -136,15 +116,32 @@ func (in Input) decide(s SourceOffset) (st Standing, write bool) {
 	case b.Start >= 0 && want < b.Start:
 		st.Verdict = BelowStart
 	}
-	if have == want {
-		return st, false
-	}
-	if have != feed.Unknown && !slices.Contains(in.Written[s.Target], have) {
+	own := have == feed.Unknown || slices.Contains(in.Written[s.Target], have)
+	switch {
+	case have == want:
+		return st, s.Renew && own
+	case !own:
 		st.Verdict = TargetOwned
 		return st, false
 	}
 	st.Target = want
 	return st, true
+}
+
+// barred is why nothing can be decided on a partition, Synced where it can.
+func (in Input) barred(s SourceOffset) Verdict {
+	b, ok := in.Bounds[s.Target]
+	switch {
+	case s.Barred != Synced:
+		return s.Barred
+	case in.Members == HasMembers:
+		return GroupActive
+	case in.Members != NoMembers:
+		return GroupUnknown
+	case !ok || b.HighWatermark < 0:
+		return TargetUnknown
+	}
+	return Synced
 }
 
 func compare(a, b feed.Partition) int {

@@ -48,6 +48,7 @@ func TestDecide(t *testing.T) {
 		"members, own offset":           {60, HasMembers, 50, Bounds{0, 100}, []int64{50}, none, 50, GroupActive},
 		"members not told":              {50, MembersUnknown, none, Bounds{0, 100}, nil, none, none, GroupUnknown},
 		"high watermark not told":       {50, NoMembers, none, Bounds{0, none}, nil, none, none, TargetUnknown},
+		"the mirror lost its tail":      {80, NoMembers, 80, Bounds{0, 60}, []int64{80}, 60, 60, Clamped},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := SourceOffset{Partition: srcP, Target: dstP, Offset: c.source, Metadata: "m"}
@@ -56,7 +57,7 @@ func TestDecide(t *testing.T) {
 			commits, standings := Decide(in)
 			var want []Commit
 			if c.want != none {
-				want = []Commit{{dstP, c.want, "m"}}
+				want = []Commit{{Partition: dstP, Offset: c.want, Metadata: "m", Previous: c.have, Clamped: c.verdict == Clamped}}
 			}
 			if d := cmp.Diff(want, commits); d != "" {
 				t.Error(d)
@@ -72,15 +73,15 @@ func TestDecide(t *testing.T) {
 func TestDecideNegativeIsNoCommit(t *testing.T) {
 	other := feed.Partition{Topic: "orders", Partition: 2}
 	in := Input{Members: NoMembers, Bounds: map[feed.Partition]Bounds{dstP: {0, 9}, other: {0, 9}},
-		Source: []SourceOffset{{srcP, dstP, -1, ""}, {other, other, 3, ""}}}
+		Source: []SourceOffset{{Partition: srcP, Target: dstP, Offset: -1}, {Partition: other, Target: other, Offset: 3}}}
 	commits, standings := Decide(in)
-	if d := cmp.Diff([]Commit{{other, 3, ""}}, commits); d != "" || len(standings) != 1 {
+	if d := cmp.Diff([]Commit{{Partition: other, Offset: 3, Previous: feed.Unknown}}, commits); d != "" || len(standings) != 1 {
 		t.Errorf("%s %+v", d, standings)
 	}
 }
 
 func TestDecidePartitionNotThere(t *testing.T) {
-	commits, standings := Decide(Input{Members: NoMembers, Source: []SourceOffset{{srcP, dstP, 5, ""}}})
+	commits, standings := Decide(Input{Members: NoMembers, Source: []SourceOffset{{Partition: srcP, Target: dstP, Offset: 5}}})
 	if len(commits) != 0 || standings[0].Verdict != TargetUnknown {
 		t.Errorf("%v %v", commits, standings)
 	}
@@ -96,7 +97,8 @@ func TestDecideKeepsItsRules(t *testing.T) {
 			Bounds: map[feed.Partition]Bounds{}, Written: map[feed.Partition][]int64{}}
 		for i := range int32(rapid.IntRange(0, 5).Draw(t, "n")) {
 			p := feed.Partition{Topic: "t", Partition: i}
-			in.Source = append(in.Source, SourceOffset{Partition: p, Target: p, Offset: offset.Draw(t, "source")})
+			in.Source = append(in.Source, SourceOffset{Partition: p, Target: p, Offset: offset.Draw(t, "source"), Renew: rapid.Bool().Draw(t, "renew"),
+				Barred: rapid.SampledFrom([]Verdict{Synced, Synced, TopicStopped}).Draw(t, "barred")})
 			if rapid.Bool().Draw(t, "has") {
 				in.Committed[p] = offset.Draw(t, "have")
 			}
@@ -115,7 +117,9 @@ func TestDecideKeepsItsRules(t *testing.T) {
 				t.Fatal("written to a group that may have members")
 			case c.Offset < 0 || c.Offset > in.Bounds[c.Partition].HighWatermark:
 				t.Fatalf("%+v is beyond the end", c)
-			case ok && have == c.Offset:
+			case in.Source[c.Partition.Partition].Barred != Synced:
+				t.Fatal("written for a topic that is not mirrored")
+			case ok && have == c.Offset && !in.Source[c.Partition.Partition].Renew:
 				t.Fatal("written again")
 			case ok && !slices.Contains(in.Written[c.Partition], have):
 				t.Fatal("a stranger's offset was replaced")
