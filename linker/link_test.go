@@ -47,6 +47,29 @@ func TestLinkMirrorsGrowsAndRecords(t *testing.T) {
 	})
 }
 
+// A link is on record as it was applied last, and written no more often than that.
+func TestAppliedDefinitionIsOnRecord(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 1)
+		var applied []time.Time
+		for _, definition := range []string{"", "name: l\n", "name: l\n", "name: l\npad_limit: 5\n"} {
+			l := w.link(t, "w")
+			l.o.Definition = definition
+			end := w.start(t, l)
+			mustBe(t, topicReport(t, l, "a"), state.Active, "")
+			r, _ := w.Link("l")
+			if applied = append(applied, r.AppliedAt); r.Definition != definition {
+				t.Errorf("%q is on record, %q is applied", r.Definition, definition)
+			}
+			end()
+		}
+		if applied[0].Equal(applied[1]) || !applied[1].Equal(applied[2]) || applied[2].Equal(applied[3]) {
+			t.Errorf("written at %v", applied)
+		}
+	})
+}
+
 func TestG4_TopicIDs(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld()
