@@ -255,6 +255,48 @@ func TestProducerState(t *testing.T) {
 	})
 }
 
+// TestProducerStatesOfMany: one request and one answer each, whatever becomes of
+// the others.
+func TestProducerStatesOfMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigOptions{topics: map[string]int32{"a": 2, "b": 1}})
+		defer r.stop()
+		requests := 0
+		r.cluster.ControlKey(int16(kmsg.DescribeProducers), func(req kmsg.Request) (kmsg.Response, error, bool) {
+			r.cluster.KeepControl()
+			requests++
+			resp := req.ResponseKind().(*kmsg.DescribeProducersResponse)
+			for _, topic := range req.(*kmsg.DescribeProducersRequest).Topics {
+				rt := kmsg.NewDescribeProducersResponseTopic()
+				rt.Topic = topic.Topic
+				for _, n := range topic.Partitions {
+					rp := kmsg.NewDescribeProducersResponseTopicPartition()
+					rp.Partition = n
+					e := kmsg.NewDescribeProducersResponseTopicPartitionActiveProducer()
+					e.ProducerID, e.ProducerEpoch = testPID+int64(n), 7
+					rp.ActiveProducers = append(rp.ActiveProducers, e)
+					rt.Partitions = append(rt.Partitions, rp)
+				}
+				resp.Topics = append(resp.Topics, rt)
+			}
+			return resp, nil, true
+		})
+		ask := map[Target]int64{r.target("a", 0): testPID, r.target("a", 1): testPID + 1, r.target("b", 0): testPID + 9, {Topic: "gone"}: 1}
+		got := r.a.ProducerStates(t.Context(), ask)
+		if len(got) != len(ask) || got[Target{Topic: "gone"}].Err == nil {
+			t.Fatalf("got %+v", got)
+		}
+		for target, s := range got {
+			if target.Topic != "gone" && (s.Err != nil || s.Known != (target.Topic == "a") || s.Known && s.Epoch != 7) {
+				t.Errorf("%v: %+v", target, s)
+			}
+		}
+		if most := len(r.cluster.ListenAddrs()); requests > most {
+			t.Errorf("%d requests to %d brokers", requests, most)
+		}
+	})
+}
+
 func TestProducerStateUnsupported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigOptions{topics: map[string]int32{"a": 1},

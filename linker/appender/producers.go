@@ -3,6 +3,7 @@ package appender
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -39,24 +40,42 @@ func (s ProducerState) Next() int32 {
 // whether there is one is a *Fault: ErrUnsupported inside where the broker does
 // not know the request, Reason NoPermission where the right is missing.
 func (a *Appender) ProducerState(ctx context.Context, t Target, pid int64) (ProducerState, error) {
-	var found ProducerState
-	faults := a.askLeaders(ctx, []Target{t}, question{op: "describe producers", right: rightRead,
-		put: func(ctx context.Context, to *kgo.Broker, about []routed, reply func(Target, error)) error {
-			p, err := askProducers(ctx, to, t)
-			if err != nil {
-				return err
-			}
-			err = kerr.ErrorForCode(p.ErrorCode)
-			if err == nil {
-				found = pickProducer(p, pid)
-			}
-			reply(t, err)
-			return nil
-		}})
-	if f := faults[t]; f != nil {
-		return ProducerState{}, f
+	got := a.ProducerStates(ctx, map[Target]int64{t: pid})[t]
+	return got.ProducerState, got.Err
+}
+
+// AskedState is the answer of ProducerStates about one partition.
+type AskedState struct {
+	ProducerState
+	// Err is as that of ProducerState.
+	Err error
+}
+
+// ProducerStates is ProducerState for many partitions, one request per leader.
+// Every target is in the result.
+func (a *Appender) ProducerStates(ctx context.Context, pids map[Target]int64) map[Target]AskedState {
+	out := make(map[Target]AskedState, len(pids))
+	targets := make([]Target, 0, len(pids))
+	for t := range pids {
+		targets = append(targets, t)
 	}
-	return found, nil
+	var mu sync.Mutex // guards out
+	faults := a.askLeaders(ctx, targets, question{op: "describe producers", right: rightRead,
+		put: func(ctx context.Context, to *kgo.Broker, about []routed, reply func(Target, error)) error {
+			return askProducers(ctx, to, about, func(r routed, p *kmsg.DescribeProducersResponseTopicPartition) {
+				err := kerr.ErrorForCode(p.ErrorCode)
+				if err == nil {
+					mu.Lock()
+					out[r.Target] = AskedState{ProducerState: pickProducer(p, pids[r.Target])}
+					mu.Unlock()
+				}
+				reply(r.Target, err)
+			})
+		}})
+	for t, f := range faults {
+		out[t] = AskedState{Err: f}
+	}
+	return out
 }
 
 func pickProducer(p *kmsg.DescribeProducersResponseTopicPartition, pid int64) ProducerState {
@@ -69,31 +88,37 @@ func pickProducer(p *kmsg.DescribeProducersResponseTopicPartition, pid int64) Pr
 	return ProducerState{}
 }
 
-func askProducers(ctx context.Context, to *kgo.Broker, t Target) (*kmsg.DescribeProducersResponseTopicPartition, error) {
+func askProducers(ctx context.Context, to *kgo.Broker, about []routed, each func(routed, *kmsg.DescribeProducersResponseTopicPartition)) error {
 	req := kmsg.NewPtrDescribeProducersRequest()
-	rt := kmsg.NewDescribeProducersRequestTopic()
-	rt.Topic, rt.Partitions = t.Topic, []int32{t.Partition}
-	req.Topics = append(req.Topics, rt)
+	for name, rs := range byTopic(about) {
+		rt := kmsg.NewDescribeProducersRequestTopic()
+		rt.Topic = name
+		for _, r := range rs {
+			rt.Partitions = append(rt.Partitions, r.Partition)
+		}
+		req.Topics = append(req.Topics, rt)
+	}
 	kresp, err := to.Request(ctx, req)
 	if err != nil {
 		if known, kErr := knowsRequest(ctx, to, req.Key()); kErr == nil && !known {
-			return nil, ErrUnsupported
+			return ErrUnsupported
 		}
-		return nil, err
+		return err
 	}
 	resp, ok := kresp.(*kmsg.DescribeProducersResponse)
 	if !ok {
-		return nil, fmt.Errorf("producers answered by %T", kresp)
+		return fmt.Errorf("producers answered by %T", kresp)
 	}
+	known := places(about)
 	for i := range resp.Topics {
 		for j := range resp.Topics[i].Partitions {
 			p := &resp.Topics[i].Partitions[j]
-			if resp.Topics[i].Topic == t.Topic && p.Partition == t.Partition {
-				return p, nil
+			if r, ok := known[place{resp.Topics[i].Topic, p.Partition}]; ok {
+				each(r, p)
 			}
 		}
 	}
-	return nil, ErrNoAnswer
+	return nil
 }
 
 // knowsRequest asks a broker for its API keys. kgo refuses a request that the

@@ -168,11 +168,15 @@ func (x *failRun) fence(ctx context.Context) {
 	}
 }
 
+// fencePace is what one fence takes at a busy cluster, with much to spare.
+const fencePace = 5 * time.Millisecond
+
 // reservations is how many blocks of counters are reserved at a time: they share
 // requests, and each waits for the control topic to be read past it.
-const reservations = 64
+const reservations = 256
 
-// prime makes the target's leader map know all partitions, in one request.
+// prime reads where the logs end before there is a fence. That makes the target's
+// leader map know all partitions, in one request.
 func (x *failRun) prime(ctx context.Context, fs []*fate) {
 	ctx, cancel := context.WithTimeout(ctx, x.o.Times.Try)
 	defer cancel()
@@ -180,7 +184,12 @@ func (x *failRun) prime(ctx context.Context, fs []*fate) {
 	for i, f := range fs {
 		ts[i] = f.target
 	}
-	x.o.Target.Ends(ctx, ts)
+	ends := x.o.Target.Ends(ctx, ts)
+	for _, f := range fs {
+		if e, ok := ends[f.target]; ok && e.Err == nil {
+			f.before = e.LogEnd
+		}
+	}
 }
 
 // prepare does for all fences what can be done before they may go: meanwhile
@@ -199,11 +208,26 @@ func (x *failRun) prepare(ctx context.Context) {
 		return
 	}
 	x.prime(ctx, fresh)
+	x.askAll(ctx, fresh)
 	x.each(fresh, func(f *fate) {
 		for !f.fencer.ready() && ctx.Err() == nil {
 			x.fenceStep(ctx, f)
 		}
 	})
+}
+
+// askAll asks what the leaders remember of all producers, in one request each.
+func (x *failRun) askAll(ctx context.Context, fs []*fate) {
+	ctx, cancel := context.WithTimeout(ctx, x.o.Times.Try)
+	defer cancel()
+	ids := make(map[appender.Target]int64, len(fs))
+	for _, f := range fs {
+		ids[f.target] = f.producer
+	}
+	got := x.o.Target.ProducerStates(ctx, ids)
+	for _, f := range fs {
+		f.fencer.asked(got[f.target].ProducerState, got[f.target].Err)
+	}
 }
 
 // fenceOne carries out what a fencer says, to its end.
@@ -238,7 +262,8 @@ func (x *failRun) fenceStep(ctx context.Context, f *fate) (over bool) {
 func (x *failRun) remembered(ctx context.Context, p part) (appender.ProducerState, error) {
 	ctx, cancel := context.WithTimeout(ctx, x.o.Times.Try)
 	defer cancel()
-	return x.o.Target.ProducerState(ctx, p.target, p.producer)
+	got := x.o.Target.ProducerStates(ctx, map[appender.Target]int64{p.target: p.producer})[p.target]
+	return got.ProducerState, got.Err
 }
 
 func (x *failRun) reserve(ctx context.Context, p part, st fenceStep) (int32, error) {
@@ -254,7 +279,7 @@ func (x *failRun) reserve(ctx context.Context, p part, st fenceStep) (int32, err
 }
 
 func (x *failRun) write(ctx context.Context, p part, st fenceStep) appender.MarkerResult {
-	ctx, cancel := context.WithTimeout(ctx, x.o.Times.Try)
+	ctx, cancel := context.WithTimeout(ctx, x.o.Times.Try+time.Duration(len(x.all))*fencePace)
 	defer cancel()
 	return x.o.Target.WriteMarkers(ctx, p.target, appender.Markers{
 		Identity:          batch.Identity{ProducerID: p.producer, ProducerEpoch: st.epoch},

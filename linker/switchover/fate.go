@@ -24,6 +24,9 @@ type fate struct {
 	// was needed.
 	fencer *fencer
 	fence  *fenced
+	// before is the target's log end before the fence, feed.Unknown where it was
+	// not read.
+	before int64
 	seen   sight
 	facts  facts
 }
@@ -41,7 +44,7 @@ func (s *Switch) fates(sc *scope, before []*fate) []*fate {
 	recorded := readCuts(s.o.Store, sc)
 	var out []*fate
 	for _, p := range sc.parts(sc.mirrors) {
-		f := &fate{part: p, seen: seen[p.source()], facts: facts{n: p.n, fenceAt: feed.Unknown, ends: appender.Ends{Err: errUnread}}}
+		f := &fate{part: p, before: feed.Unknown, seen: seen[p.source()], facts: facts{n: p.n, fenceAt: feed.Unknown, ends: appender.Ends{Err: errUnread}}}
 		if b := was[p.source()]; b != nil {
 			f.seen, f.facts = b.seen.newest(f.seen), b.facts
 		}
@@ -66,8 +69,6 @@ func (s *Switch) resight(fs []*fate) {
 // measure reads the ends of all partitions without a recorded cut, and makes
 // their facts.
 func (s *Switch) measure(ctx context.Context, fs []*fate) {
-	ctx, cancel := context.WithTimeout(ctx, s.o.Times.Look)
-	defer cancel()
 	var ask []appender.Target
 	for _, f := range fs {
 		if f.cut == nil {
@@ -76,7 +77,9 @@ func (s *Switch) measure(ctx context.Context, fs []*fate) {
 	}
 	ends := map[appender.Target]appender.Ends{}
 	if len(ask) > 0 {
-		ends = s.o.Target.Ends(ctx, ask)
+		bounded, cancel := context.WithTimeout(ctx, s.o.Times.Look)
+		ends = s.o.Target.Ends(bounded, ask)
+		cancel()
 	}
 	now := time.Now()
 	s.each(fs, func(f *fate) {
@@ -123,12 +126,12 @@ func (s *Switch) factsOf(f *fate, e appender.Ends, now time.Time) facts {
 	return out
 }
 
-// fenceOffset finds where the first fence stands: at the end where the only one
-// was written right behind what the mirror is known to have written, else where
-// the log shows it.
+// fenceOffset finds where the first fence stands: at the end where it is the only
+// one and all that came since the end was read before, else where the log shows
+// it.
 func (s *Switch) fenceOffset(ctx context.Context, f *fate) int64 {
 	last := f.facts.ends.LogEnd - 1
-	if f.fence.single && f.seen.targetEnd != nil && *f.seen.targetEnd == last {
+	if f.before == last && (f.fence.single || last == 0) {
 		return last
 	}
 	if at, ok := s.findFence(ctx, f); ok {

@@ -57,7 +57,7 @@ type fencer struct {
 	recorded bool
 	until    time.Time // no try begins after it
 	ask      bool      // what the leader remembers comes first
-	// fresh: the leader said that no fence is there yet.
+	// fresh: the leader knows the producer, and of no fence.
 	fresh bool
 
 	next, end int32 // counters that are free
@@ -127,8 +127,7 @@ func (f *fencer) asked(s appender.ProducerState, err error) {
 		return
 	}
 	if !s.Known {
-		f.fresh = true
-		return
+		return // never there, or forgotten, and with it a fence perhaps
 	}
 	if s.CoordinatorEpoch >= 0 {
 		counter, _ := ledger.SplitEpoch(s.CoordinatorEpoch)
@@ -139,7 +138,7 @@ func (f *fencer) asked(s appender.ProducerState, err error) {
 	}
 	switch {
 	case s.Epoch < f.epoch:
-		f.fresh = f.fresh || f.out.doubts == 0
+		f.fresh = f.out.doubts == 0
 	case f.recorded:
 		f.over, f.out.ok, f.out.found = true, true, true
 	case s.Epoch == math.MaxInt16:

@@ -39,7 +39,7 @@ type Store interface {
 type Target interface {
 	Ends(ctx context.Context, ts []appender.Target) map[appender.Target]appender.Ends
 	WriteMarkers(ctx context.Context, t appender.Target, m appender.Markers) appender.MarkerResult
-	ProducerState(ctx context.Context, t appender.Target, producerID int64) (appender.ProducerState, error)
+	ProducerStates(ctx context.Context, producerIDs map[appender.Target]int64) map[appender.Target]appender.AskedState
 }
 
 // Reader reads a target partition once, up to its high watermark or its last

@@ -53,7 +53,10 @@ type Times struct {
 	// Record bounds one write to, or look at, the control topic during a failover,
 	// after which it goes on without. 2 s.
 	Record time.Duration
-	// Try bounds one try to fence a partition. 3 s.
+	// Try bounds one small question. One try to fence may take as long and 5 ms for
+	// each fence beside it: they share requests, which brokers carry out at some
+	// 1,000 markers a second, and whoever gives up puts all of a request in doubt.
+	// 3 s.
 	Try time.Duration
 	// Session is the workers' session timeout: a worker that is cut off writes no
 	// more once it is over. A failover that cannot fence waits for it. 10 s.
@@ -85,8 +88,9 @@ func (t Times) orDefault() Times {
 
 // Switch switches the mirrors of one link over. One command at a time.
 type Switch struct {
-	o   Options
-	log *slog.Logger
+	o     Options
+	log   *slog.Logger
+	reads chan struct{} // one for each read of a tail under way
 }
 
 // New returns a Switch.
@@ -95,7 +99,7 @@ func New(o Options) *Switch {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Switch{o: o, log: o.Logger.With(keyLink, o.Link)}
+	return &Switch{o: o, log: o.Logger.With(keyLink, o.Link), reads: make(chan struct{}, tailReads)}
 }
 
 // Request is what one command is to do.

@@ -14,6 +14,8 @@ const (
 	// tailBytes holds as many markers, of 78 bytes each; a larger first batch comes
 	// whole.
 	tailBytes = 64 << 10
+	// tailReads are how many tails are read at a time.
+	tailReads = 64
 )
 
 // scanned is what some batches of a log show.
@@ -62,6 +64,10 @@ func (s *Switch) findFence(ctx context.Context, f *fate) (at int64, ok bool) {
 }
 
 func (s *Switch) scanAt(ctx context.Context, f *fate, from int64) (scanned, bool) {
+	s.reads <- struct{}{}
+	defer func() { <-s.reads }()
+	ctx, cancel := context.WithTimeout(ctx, s.o.Times.Try)
+	defer cancel()
 	c, err := s.o.Reader.Read(ctx, f.place(), feed.TopicID(f.target.ID), from, tailBytes)
 	if err != nil {
 		s.log.Debug("tail cannot be read", keyTopic, f.target.Topic, keyPartition, f.n, keyErr, err)

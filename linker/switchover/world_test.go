@@ -557,14 +557,19 @@ func (w *world) WriteMarkers(_ context.Context, t appender.Target, m appender.Ma
 	return appender.MarkerResult{Outcome: appender.MarkersDone}
 }
 
-func (w *world) ProducerState(_ context.Context, t appender.Target, _ int64) (appender.ProducerState, error) {
+func (w *world) ProducerStates(_ context.Context, ids map[appender.Target]int64) map[appender.Target]appender.AskedState {
 	defer w.lock()()
 	w.step()
-	p := w.piece(t)
-	if w.pick("producer", 2) == 1 {
-		return appender.ProducerState{}, errCut
+	fault := w.pick("producers", 2)
+	out := map[appender.Target]appender.AskedState{}
+	for t := range ids {
+		p := w.piece(t)
+		out[t] = appender.AskedState{ProducerState: appender.ProducerState{Known: true, Epoch: p.epoch, CoordinatorEpoch: p.coord}}
+		if fault == 1 {
+			out[t] = appender.AskedState{Err: errCut}
+		}
 	}
-	return appender.ProducerState{Known: true, Epoch: p.epoch, CoordinatorEpoch: p.coord}, nil
+	return out
 }
 
 // Restore implements Settings.
