@@ -3,6 +3,7 @@ package groups
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"klink/linker/control"
@@ -20,25 +21,41 @@ const (
 	clampedFor = 3 * time.Second
 )
 
-// obey acknowledges commands after which offsets are not written any more.
+// obey acknowledges commands after which offsets are not written any more, each
+// by itself: one whose last round waits for the source holds up no other.
 func (s *session) obey(ctx context.Context) {
+	var stopping sync.WaitGroup
+	defer stopping.Wait()
 	tick := time.NewTicker(obeyEvery)
 	defer tick.Stop()
-	acked, next := int32(0), s.store.Intents(s.o.Link).Next()
+	ended := make(chan int32)
+	busy, next := make(map[int32]bool), s.store.Intents(s.o.Link).Next()
 	for {
 		changed := s.store.Changed()
 		if n := s.store.Intents(s.o.Link).Next(); n != next {
 			next = n
 			s.review()
 		}
-		for _, c := range s.stops(acked) {
-			if s.stop(ctx, c) {
-				acked = c.Number
+		for _, c := range s.stops() {
+			if busy[c.Number] {
+				continue
 			}
+			busy[c.Number] = true
+			stopping.Go(func() {
+				if !s.stop(ctx, c) {
+					sleep(ctx, obeyEvery)
+				}
+				select {
+				case ended <- c.Number:
+				case <-ctx.Done():
+				}
+			})
 		}
 		select {
 		case <-changed:
 		case <-tick.C:
+		case n := <-ended:
+			delete(busy, n)
 		case <-ctx.Done():
 			return
 		}
@@ -54,17 +71,16 @@ func (s *session) review() {
 	signal(s.wake)
 }
 
-// stops are the commands that are to be acknowledged, by number: those that made
-// a topic what it is and that have the writing end.
-func (s *session) stops(after int32) (out []intent.Command) {
-	intents := s.store.Intents(s.o.Link)
+// stops are the commands that are to be acknowledged: those that made a topic
+// what it is and have the writing end.
+func (s *session) stops() (out []intent.Command) {
+	acked := make(map[int32]bool)
 	for _, a := range s.store.Acks(s.o.Link, "") {
-		if a.Worker == s.o.Worker {
-			after = max(after, a.Number)
-		}
+		acked[a.Number] = acked[a.Number] || a.Worker == s.o.Worker
 	}
+	intents := s.store.Intents(s.o.Link)
 	for _, c := range s.store.Commands(s.o.Link) {
-		if c.Number > after && holds(c, intents) {
+		if !acked[c.Number] && holds(c, intents) {
 			out = append(out, c)
 		}
 	}
@@ -74,10 +90,12 @@ func (s *session) stops(after int32) (out []intent.Command) {
 // holds tells whether a command is in force for any of its topics, and has the
 // writing end.
 func holds(c intent.Command, intents intent.Intents) bool {
-	return slices.ContainsFunc(c.Topics, func(t string) bool {
-		i := intents.Of(t)
-		return i.Cause.Number == c.Number && (i.Want == intent.PendingStop || i.Want == intent.Stopped || i.Want == intent.Removed)
-	})
+	switch c.Verb {
+	case intent.Pend, intent.Promote, intent.Failover, intent.Remove:
+		return slices.ContainsFunc(c.Topics, func(t string) bool { return intents.Of(t).Cause.Number == c.Number })
+	default:
+		return false
+	}
 }
 
 // stop ends the writing for a command's topics, after a last round where one is
