@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -216,6 +217,32 @@ func TestG1_StartAboveZero(t *testing.T) {
 			if r.Offset >= 30 && string(r.Value) == "" && r.Key == nil && r.Value == nil {
 				t.Errorf("a pad at %d", r.Offset)
 			}
+		}
+	})
+}
+
+// TestPaddingWaitsForRoom: where a disk may run full, nothing is padded until
+// there is room.
+func TestPaddingWaitsForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := rig(t, 1)
+		m.policies.free = new(atomic.Int64)
+		m.policies.free.Store(10)
+		fillLog(m.src, rand.New(rand.NewPCG(1, 1)), 50, 0)
+		m.src.mu.Lock()
+		m.src.start = 30
+		m.src.mu.Unlock()
+		m.start(t)
+		defer func() { m.stop() }()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		r := m.p.shown.report(time.Now())
+		if r.State != state.TargetUnavailable || r.Reason != string(state.DiskShort) || r.TargetEnd == nil || *r.TargetEnd != 0 {
+			t.Fatalf("%+v", r)
+		}
+		m.policies.free.Store(1 << 30)
+		if r := m.settle(t); r.State != state.Active {
+			t.Fatalf("%+v", r)
 		}
 	})
 }

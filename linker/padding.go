@@ -14,6 +14,7 @@ import (
 	"klink/linker/pad"
 	"klink/linker/plan"
 	"klink/linker/state"
+	"klink/linker/topics"
 )
 
 // Policies reads and sets the cleanup.policy of target topics, which padding has
@@ -22,6 +23,8 @@ type Policies interface {
 	// CleanupPolicy returns once all leaders of the topic tell the same.
 	CleanupPolicy(ctx context.Context, topic string) (string, error)
 	SetCleanupPolicy(ctx context.Context, topic, policy string) error
+	// Room is what the disk of a replica of the partition has left at least.
+	Room(ctx context.Context, topic string, partition int32) (topics.Room, error)
 }
 
 // From finds the offset at which a link's start policy lets a mirror begin.
@@ -77,7 +80,7 @@ func (p *partition) begin(ctx, hard context.Context, src, dst feed.Bounds, owned
 	case dst.LogEnd > 0 && dst.LogEnd < src.LogStart && (p.pad.record.Ready() || !known && (owned || p.mirrored())):
 		step := plan.Overrun(dst.LogEnd, src.LogStart, p.policy())
 		if step.Kind == plan.PadOver {
-			return p.runPadding(ctx, hard, pad.Goal{Offset: step.End, Reason: ledger.Retention})
+			return p.runPadding(ctx, hard, step, ledger.Retention)
 		}
 		return halt(step.Reason, "%s", step.Detail)
 	case dst.LogEnd > 0 && !known:
@@ -94,20 +97,46 @@ func (p *partition) begin(ctx, hard context.Context, src, dst feed.Bounds, owned
 	case step.Kind == plan.Halt:
 		return halt(step.Reason, "%s", step.Detail)
 	case step.Kind == plan.Pad:
-		return p.runPadding(ctx, hard, pad.Goal{Offset: step.End, Reason: ledger.Padded})
+		return p.runPadding(ctx, hard, step, ledger.Padded)
 	case known && !rec.Done:
 		p.pad.due = time.Now()
 	}
 	return nil
 }
 
-// runPadding does what is due for a goal, and tells the outcome: a stop in any
-// case, since the target has to be looked at again.
-func (p *partition) runPadding(ctx, hard context.Context, goal pad.Goal) *stop {
-	if s := p.padOnce(ctx, hard, goal); s != nil {
+// runPadding does what is due for a step's goal, and tells the outcome: a stop
+// in any case, since the target has to be looked at again.
+func (p *partition) runPadding(ctx, hard context.Context, step plan.Step, why ledger.Reason) *stop {
+	if s := p.room(ctx, step.End-step.Base); s != nil {
 		return s
 	}
-	return reprobe("padded up to offset %d", goal.Offset)
+	if s := p.padOnce(ctx, hard, pad.Goal{Offset: step.End, Reason: why}); s != nil {
+		return s
+	}
+	return reprobe("padded up to offset %d", step.End)
+}
+
+// fastestPads is more offsets a second than padding one partition was ever seen
+// to reach, so that the room it needs is not reckoned too small.
+const fastestPads = 20e6
+
+// room refuses to pad where a broker's disk has less left than the pads may take
+// at once. A broker that does not tell is no obstacle.
+func (p *partition) room(ctx context.Context, offsets int64) *stop {
+	cost, err := pad.Estimate(offsets, pad.Rates{OffsetsPerSecond: fastestPads}, p.pad.settings)
+	if err != nil {
+		return reprobe("estimate the pads: %v", err)
+	}
+	r, err := p.pad.policies.Room(ctx, p.dst.Topic, p.dst.Partition)
+	if err != nil {
+		p.log.Debug("what the target's disks have left is not known", "error", err)
+		return nil
+	}
+	if cost.Peak < r.UsableBytes {
+		return nil
+	}
+	return targetLost(state.DiskShort, "%d offsets of padding take up to %d bytes at once, and %s of broker %d has %d left",
+		offsets, cost.Peak, r.Dir, r.Broker, r.UsableBytes)
 }
 
 // padOnce runs the padder once; nil means that records may be mirrored.

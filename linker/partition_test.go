@@ -35,9 +35,10 @@ type mirror struct {
 	traits    topics.Traits
 	// doubt says that the process before may have left markers on their way.
 	doubt bool
-	turn  Turn
-	lease Lease
-	p     *partition
+	turn     Turn
+	lease    Lease
+	policies memPolicies
+	p        *partition
 	stop  func()
 }
 
@@ -70,7 +71,7 @@ func (m *mirror) start(t *testing.T) {
 	}
 	p.gaps = gaps{doubt: m.doubt, settings: fill.Settings{SettleTime: 2 * time.Second}}
 	m.doubt = true // of the next process
-	p.pad = padding{policies: memPolicies{}, from: Earliest{}, limit: 1 << 40, codec: batch.CodecLZ4}
+	p.pad = padding{policies: m.policies, from: Earliest{}, limit: 1 << 40, codec: batch.CodecLZ4}
 	p.book.tombstonesFor = stockTombstones
 	p.watch(Found{Compacted: m.compacted, Traits: m.traits})
 	m.p = p

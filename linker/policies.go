@@ -20,6 +20,10 @@ func (c clusterPolicies) CleanupPolicy(ctx context.Context, topic string) (strin
 	return c.target.CleanupPolicy(ctx, topic)
 }
 
+func (c clusterPolicies) Room(ctx context.Context, topic string, partition int32) (topics.Room, error) {
+	return c.target.Room(ctx, topic, partition)
+}
+
 // SetCleanupPolicy returns once all leaders act on it.
 func (c clusterPolicies) SetCleanupPolicy(ctx context.Context, topic, policy string) error {
 	if err := c.target.SetCleanupPolicy(ctx, topic, policy); err != nil {
