@@ -17,7 +17,7 @@ import (
 
 // latencyBounds are the buckets of every histogram in seconds: from a request
 // to a broker in the same room up to one that waits for its timeout.
-var latencyBounds = []float64{.0005, .001, .002, .003, .005, .008, .012, .02, .035, .06, .1, .2, .5, 1, 2.5, 5, 10, 30}
+var latencyBounds = []float64{.0005, .001, .002, .003, .005, .008, .012, .02, .035, .06, .1, .15, .2, .25, .5, 1, 2.5, 5, 10, 30}
 
 // Metrics is where instruments are made and read.
 type Metrics struct {

@@ -184,6 +184,21 @@ func (f *fact) remove() bool {
 	return gone
 }
 
+// Confirm tells that the tail has told of all changes since a time. What was known
+// then or later is what the source has now.
+func (d *Desk) Confirm(since, now time.Time) {
+	for _, e := range d.groups {
+		for _, f := range e.facts {
+			if f.offset == feed.Unknown || f.event.Before(since) && f.asked.Before(since) {
+				continue
+			}
+			if f.at = now; f.target == f.offset {
+				f.synced = now
+			}
+		}
+	}
+}
+
 // Listing is what the source's brokers list.
 type Listing struct {
 	// Groups tells of each selected one whether it is of a kind that is carried.

@@ -257,10 +257,15 @@ func TestReport(t *testing.T) {
 	d.Answered(answer(3, 5)) // confirmed
 	row.AgeSeconds = s(0.5)
 	want(3.5, state.Group{Group: "g", State: state.GroupSynced, Partitions: []state.GroupPartition{row}})
+	d.Confirm(at(3.2), at(3.4)) // of no use: the tail began later
+	want(3.5, state.Group{Group: "g", State: state.GroupSynced, Partitions: []state.GroupPartition{row}})
+	d.Confirm(at(3), at(3.25)) // the tail tells that it is so still
+	row.AgeSeconds = s(0.25)
+	want(3.5, state.Group{Group: "g", State: state.GroupSynced, Partitions: []state.GroupPartition{row}})
 	d.Answered(Answer{Group: "g", Asked: at(4), Trouble: NoPermission}) // and then no more: the age rises (C030)
-	row.AgeSeconds = s(7)
+	row.AgeSeconds = s(6.75)
 	want(10, state.Group{Group: "g", State: state.GroupWaiting, Reason: "NO_PERMISSION", Partitions: []state.GroupPartition{row}})
-	if age, ok := d.Stalest(at(10)); !ok || age != 7*time.Second {
+	if age, ok := d.Stalest(at(10)); !ok || age != 6750*time.Millisecond {
 		t.Errorf("%s %v", age, ok)
 	}
 }

@@ -22,9 +22,6 @@ type instruments struct {
 	polls    metric.Float64Histogram
 }
 
-// latencyBuckets are around the quarter of a second that is aimed at.
-var latencyBuckets = []float64{.025, .05, .1, .15, .2, .25, .35, .5, 1, 2, 5, 10, 30, 60}
-
 func newInstruments(m metric.Meter, link string) (*instruments, error) {
 	c := &instruments{link: attribute.String("link", link)}
 	c.whole = metric.WithAttributeSet(attribute.NewSet(c.link))
@@ -34,10 +31,8 @@ func newInstruments(m metric.Meter, link string) (*instruments, error) {
 	c.refused, errs[2] = m.Int64Counter("klink.groups.refused", metric.WithDescription("Offsets of groups that were not written, or of which that is not known, by reason"))
 	c.clamped, errs[3] = m.Int64Counter("klink.groups.clamped", metric.WithDescription("Offsets of groups that were written lower, since the mirror had not reached them"))
 	c.renewed, errs[4] = m.Int64Counter("klink.groups.renewed", metric.WithDescription("Unchanged offsets that were written again before they expire"))
-	c.latency, errs[5] = m.Float64Histogram("klink.groups.latency", metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(latencyBuckets...),
-		metric.WithDescription("Time from a commit on the source, by its clock, to the target's acknowledgement; of commits that the tail told"))
-	c.polls, errs[6] = m.Float64Histogram("klink.groups.poll", metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(latencyBuckets...),
-		metric.WithDescription("Time that it took to ask all coordinators of the source"))
+	c.latency, errs[5] = m.Float64Histogram("klink.groups.latency", metric.WithUnit("s"), metric.WithDescription("Time from a commit on the source, by its clock, to the target's acknowledgement; of commits that the tail told"))
+	c.polls, errs[6] = m.Float64Histogram("klink.groups.poll", metric.WithUnit("s"), metric.WithDescription("Time that it took to ask all coordinators of the source"))
 	for _, err := range errs {
 		if err != nil {
 			return nil, fmt.Errorf("make instruments of link %s: %w", link, err)

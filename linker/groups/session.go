@@ -30,6 +30,11 @@ const (
 	// unprobedFor is how long a partition that nobody has looked at yet is waited
 	// for. One that another worker mirrors looks like that for ever.
 	unprobedFor = 15 * time.Second
+	// listEvery is how often the target's groups are listed at least.
+	listEvery = 3 * time.Second
+	// confirmEvery is how often the ages of offsets that the tail did not mention are
+	// brought up to date.
+	confirmEvery = time.Second
 	// retentionFor is how often the target's retention of offsets is read again.
 	retentionFor = 10 * time.Minute
 )
@@ -92,6 +97,7 @@ func (s *session) run(ctx context.Context) {
 		g.Go(func() error { s.follow(ctx, tail); return nil })
 	}
 	g.Go(func() error { s.poll(ctx); return nil })
+	g.Go(func() error { s.meet(ctx); return nil })
 	g.Go(func() error { s.write(ctx); return nil })
 	g.Go(func() error { s.obey(ctx); return nil })
 	if err := g.Wait(); err != nil && ctx.Err() == nil {
@@ -106,15 +112,37 @@ func (s *session) selects(topic string) bool {
 	return ok
 }
 
-// follow takes what the tail tells.
+// follow takes what the tail tells, and that nothing else has changed.
 func (s *session) follow(ctx context.Context, tail Tail) {
+	tick := time.NewTicker(confirmEvery)
+	defer tick.Stop()
+	var gap time.Time
 	for {
 		select {
 		case b := <-tail.Batches():
+			if b.Gap {
+				gap = b.Received
+			}
 			s.events(b)
+		case <-tick.C:
+			if st := tail.Status(); st.State == commits.Following && st.Behind == 0 {
+				if gap.After(st.Since) {
+					st.Since = gap
+				}
+				s.mu.Lock()
+				s.desk.Confirm(st.Since, s.o.Now())
+				s.mu.Unlock()
+			}
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// meet lists the target's groups where polls are too far apart for that.
+func (s *session) meet(ctx context.Context) {
+	for s.o.Interval > listEvery && sleep(ctx, listEvery) {
+		s.listTarget(ctx)
 	}
 }
 
