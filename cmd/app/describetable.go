@@ -15,6 +15,7 @@ import (
 	"klink/cmd/show"
 	"klink/linker/describe"
 	"klink/linker/ledger"
+	"klink/linker/state"
 )
 
 // printDescription prints links, and topic by topic what is known of them.
@@ -28,6 +29,7 @@ func (s *shell) printDescription(r describe.Result) error {
 		for _, t := range l.Topics {
 			s.writeTopic(&b, t)
 		}
+		b.WriteString(groupsSection(state.Report{Links: []state.Link{l.Link}}, true))
 	}
 	_, err := io.WriteString(s.out, b.String())
 	return err

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"pgregory.net/rapid"
 
 	"klink/fetcher/feed"
@@ -335,5 +336,33 @@ func TestRenewal(t *testing.T) {
 	d.groups["g"].facts[srcP].own = own{}
 	if c := look(float64(first)+99, 5); len(c) != 0 {
 		t.Errorf("a stranger's offset is renewed: %+v", c)
+	}
+}
+
+// Which kinds of groups are carried, and what the target's list means.
+func TestKindsOfGroups(t *testing.T) {
+	for kind, want := range map[string]bool{"": true, "classic": true, "consumer": true, "share": false, "streams": false, "of tomorrow": false} {
+		if carried(kadm.ListedGroup{GroupType: kind}) != want {
+			t.Errorf("%q: %v", kind, !want)
+		}
+	}
+	for st, want := range map[string]Members{"Empty": NoMembers, "Dead": NoMembers, "": NoMembers, "Stable": HasMembers, "PreparingRebalance": HasMembers,
+		"CompletingRebalance": HasMembers, "Assigning": HasMembers, "Reconciling": HasMembers, "Unknown": HasMembers} {
+		if got := peer(kadm.ListedGroup{State: st}).Members; got != want {
+			t.Errorf("%q: %v, want %v", st, got, want)
+		}
+	}
+}
+
+// Every verdict has its text.
+func TestEveryVerdictIsExplained(t *testing.T) {
+	for _, v := range []Verdict{Pending, Clamped, BelowStart, TargetOwned, GroupActive, GroupUnknown, GroupType, NotCarried, TargetUnknown, NotAligned,
+		SourceDeleted, NoPermission, Failed, MetadataDropped, ControlUnwritable, FilterUnmatched, TopicPaused, TopicPending, TopicStopped, TopicRemoved} {
+		if v.About().Explanation == "" {
+			t.Errorf("%s has no explanation", v)
+		}
+	}
+	if len(about) != 20 || Synced.About() != (About{}) {
+		t.Errorf("%d texts", len(about))
 	}
 }

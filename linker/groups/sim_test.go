@@ -151,46 +151,48 @@ var fates = []string{"done", "refused", "done, not told", "not done, not told", 
 // Whatever happens in whatever order, klink's own writes are known as such, also
 // after a kill -9, and a stranger's are never replaced (U1, U4); and once it is
 // quiet, the target has what the source has, as far as the mirror goes (U2).
-func TestAnyOrderOfAnything(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := newSim(t)
-		partition := func() feed.Partition {
-			return feed.Partition{Topic: "orders", Partition: rapid.Int32Range(0, 1).Draw(t, "partition")}
-		}
-		even := rapid.Custom(func(t *rapid.T) int64 { return 2 * rapid.Int64Range(0, 60).Draw(t, "offset") })
-		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			s.now += rapid.Float64Range(0.01, 0.2).Draw(t, "dt")
-			switch rapid.SampledFrom([]string{"commit", "commit", "poll", "look", "look", "look", "stranger", "late", "kill", "mirror", "delete"}).Draw(t, "do") {
-			case "commit":
-				s.commit(partition(), even.Draw(t, "to"), rapid.Bool().Draw(t, "tail"))
-			case "delete":
-				s.commit(partition(), -1, rapid.Bool().Draw(t, "tail"))
-			case "poll":
-				s.poll()
-			case "look":
-				s.look(func(Commit) string { return rapid.SampledFrom(fates).Draw(t, "fate") },
-					rapid.SampledFrom([]string{"", "", "", "recorded", "committed"}).Draw(t, "crash"))
-			case "stranger":
-				p := targetOf(partition())
-				s.target[p] = 2*rapid.Int64Range(0, 50).Draw(t, "theirs") + 1
-				s.foreign[p], s.touched[p] = true, true
-				s.late = slices.DeleteFunc(s.late, func(c Commit) bool { return c.Partition == p })
-			case "late":
-				if len(s.late) > 0 {
-					c := s.late[0]
-					s.late = s.late[1:]
-					s.crossed[c.Partition] = true
-					s.apply(c)
-				}
-			case "kill":
-				s.start()
-			case "mirror":
-				p := targetOf(partition())
-				s.hw[p] += 2 * rapid.Int64Range(0, 10).Draw(t, "more")
+func TestAnyOrderOfAnything(t *testing.T) { rapid.Check(t, anyOrder) }
+
+func FuzzAnyOrderOfAnything(f *testing.F) { f.Fuzz(rapid.MakeFuzz(anyOrder)) }
+
+func anyOrder(t *rapid.T) {
+	s := newSim(t)
+	partition := func() feed.Partition {
+		return feed.Partition{Topic: "orders", Partition: rapid.Int32Range(0, 1).Draw(t, "partition")}
+	}
+	even := rapid.Custom(func(t *rapid.T) int64 { return 2 * rapid.Int64Range(0, 60).Draw(t, "offset") })
+	for range rapid.IntRange(1, 60).Draw(t, "steps") {
+		s.now += rapid.Float64Range(0.01, 0.2).Draw(t, "dt")
+		switch rapid.SampledFrom([]string{"commit", "commit", "poll", "look", "look", "look", "stranger", "late", "kill", "mirror", "delete"}).Draw(t, "do") {
+		case "commit":
+			s.commit(partition(), even.Draw(t, "to"), rapid.Bool().Draw(t, "tail"))
+		case "delete":
+			s.commit(partition(), -1, rapid.Bool().Draw(t, "tail"))
+		case "poll":
+			s.poll()
+		case "look":
+			s.look(func(Commit) string { return rapid.SampledFrom(fates).Draw(t, "fate") },
+				rapid.SampledFrom([]string{"", "", "", "recorded", "committed"}).Draw(t, "crash"))
+		case "stranger":
+			p := targetOf(partition())
+			s.target[p] = 2*rapid.Int64Range(0, 50).Draw(t, "theirs") + 1
+			s.foreign[p], s.touched[p] = true, true
+			s.late = slices.DeleteFunc(s.late, func(c Commit) bool { return c.Partition == p })
+		case "late":
+			if len(s.late) > 0 {
+				c := s.late[0]
+				s.late = s.late[1:]
+				s.crossed[c.Partition] = true
+				s.apply(c)
 			}
+		case "kill":
+			s.start()
+		case "mirror":
+			p := targetOf(partition())
+			s.hw[p] += 2 * rapid.Int64Range(0, 10).Draw(t, "more")
 		}
-		s.quiet()
-	})
+	}
+	s.quiet()
 }
 
 // quiet lets things end well, and looks at the result.
