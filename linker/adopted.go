@@ -14,14 +14,18 @@ import (
 // log, Unknown where it adopted nothing or where the log has lost part of it: such
 // a log is compared as a whole.
 func (p *partition) adopted(logEnd int64) int64 {
+	own := feed.Unknown
+	if end := p.book.accepted(); end <= logEnd {
+		own = end // what an operator accepted
+	}
 	r, ok := p.records.Adopt(p.link, p.src.Topic)
 	if !ok || r.SourceID != p.srcID {
-		return feed.Unknown
+		return own
 	}
 	if end, ok := r.Ends[p.src.Partition]; ok && end <= logEnd {
-		return end
+		return max(own, end)
 	}
-	return feed.Unknown
+	return own
 }
 
 // since returns the steps of the source's lineage that count for an adopted log:

@@ -93,7 +93,7 @@ func renewed(all []intent.Command, topic string, after int32) (out []intent.Comm
 	for _, c := range all {
 		if c.Number > after && c.Group == "" && names(c, topic) {
 			switch c.Verb {
-			case intent.Retry, intent.Recreate, intent.Adopt:
+			case intent.Retry, intent.Accept, intent.Recreate, intent.Adopt:
 				out = append(out, c)
 			}
 		}

@@ -78,7 +78,11 @@ func (p *partition) begin(ctx, hard context.Context, src, dst feed.Bounds, owned
 	}
 	switch {
 	case dst.LogEnd > 0 && dst.LogEnd < src.LogStart && (p.pad.record.Ready() || !known && (owned || p.mirrored())):
-		step := plan.Overrun(dst.LogEnd, src.LogStart, p.policy())
+		policy := p.policy()
+		if p.accepting.Load() != nil {
+			policy.Overrun = plan.PadOverrun
+		}
+		step := plan.Overrun(dst.LogEnd, src.LogStart, policy)
 		if step.Kind == plan.PadOver {
 			return p.runPadding(ctx, hard, step, ledger.Retention)
 		}

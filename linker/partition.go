@@ -62,6 +62,7 @@ type partition struct {
 	tailAt                time.Time
 	shownAt               time.Time
 	bookOpen              bool
+	accepting             acceptance
 	begun                 bool // the beginning of the mirror is on record
 	wrote                 bool // see settled
 

@@ -34,12 +34,12 @@ type mirror struct {
 	compacted bool
 	traits    topics.Traits
 	// doubt says that the process before may have left markers on their way.
-	doubt bool
+	doubt    bool
 	turn     Turn
 	lease    Lease
 	policies memPolicies
 	p        *partition
-	stop  func()
+	stop     func()
 }
 
 // rig makes a mirror that is not running yet.
@@ -75,6 +75,12 @@ func (m *mirror) start(t *testing.T) {
 	p.book.tombstonesFor = stockTombstones
 	p.watch(Found{Compacted: m.compacted, Traits: m.traits})
 	m.p = p
+	m.run()
+}
+
+// run runs the loop.
+func (m *mirror) run() {
+	p := m.p
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Add(1)

@@ -44,6 +44,12 @@ func (p *partition) probe(ctx, hard context.Context) *stop {
 	if s := p.openBook(ctx, dst); s != nil {
 		return s
 	}
+	if s := p.accept(ctx, src, dst); s != nil {
+		return s
+	}
+	if s := p.short(src); s != nil {
+		return s
+	}
 	adopted := p.adopted(dst.LogEnd)
 	if s := p.unrecorded(tail); s != nil && adopted == feed.Unknown {
 		return s
@@ -280,5 +286,6 @@ func (p *partition) compareTail(ctx context.Context, src, dst feed.Bounds, w who
 	if dst.LogEnd > src.LogEnd && p.confirmed != feed.Unknown && !w.own {
 		return halt(state.ForeignWrite, "offsets %d to %d were written by someone else", max(r.End, p.confirmed), dst.LogEnd-1)
 	}
+	r.From = max(r.From, min(p.book.accepted(), r.End))
 	return p.compare(ctx, r)
 }

@@ -49,6 +49,37 @@ func (x *Index) Add(r Range) {
 	}
 }
 
+// Accept enters a range in place of what was entered above its beginning, as its
+// offsets count for nothing else any more. A window that begins below and ends
+// within makes it begin with that window, since it is not known which of the
+// window's offsets lie below. It moves the end behind the range.
+func (x *Index) Accept(r Range) {
+	kept := x.windows[:0:0]
+	for _, w := range x.windows {
+		switch {
+		case w.End <= r.From:
+			kept = append(kept, w)
+		case w.From < r.From && w.Exact():
+			n := r.From - w.From
+			kept = append(kept, Window{From: w.From, End: r.From, Counts: []Count{{w.Counts[0].Reason, n}}})
+		case w.From < r.From:
+			r.From = w.From
+		}
+	}
+	x.windows, x.end = kept, min(x.end, r.From)
+	x.Add(r)
+}
+
+// Accepted is the end (exclusive) of the last accepted range.
+func (x *Index) Accepted() (end int64, ok bool) {
+	for _, w := range slices.Backward(x.windows) {
+		if w.has(Accepted) {
+			return w.End, true
+		}
+	}
+	return 0, false
+}
+
 // FromMarkers takes in what the log shows: the offset and coordinator epoch of
 // each filler marker, in the log's order. To rebuild what a crash left out, give
 // it the markers from End on, and Advance to the log end when all are read. The

@@ -29,6 +29,9 @@ const (
 	Recoded Reason = 9
 	// Split: a batch above the target's limit was written as several.
 	Split Reason = 10
+	// Accepted: the target holds something else than the source, or what the source
+	// does not hold, and an operator accepted that.
+	Accepted Reason = 11
 )
 
 // ReasonBits is how many low bits of a marker's coordinator epoch hold its
@@ -49,7 +52,8 @@ func SplitEpoch(epoch int32) (counter int32, r Reason) {
 }
 
 var names = map[Reason]string{None: "none", Marker: "marker", Aborted: "aborted", Compacted: "compacted",
-	Retention: "retention", Padded: "padded", Recoded: "recoded", Split: "split"}
+	Retention: "retention", Padded: "padded", Recoded: "recoded", Split: "split",
+	Accepted: "accepted"}
 
 // String returns the reason's name as it stands in reports and metrics.
 func (r Reason) String() string {

@@ -49,8 +49,8 @@ func join(a, b Window) Window {
 // pair is two neighbouring windows that could become one.
 type pair struct {
 	at int // the place of the lower one
-	// mixes says that offsets that were lost or padded would be put together
-	// with ordinary gaps.
+	// mixes says that offsets that were lost, padded or accepted would be put
+	// together with others.
 	mixes bool
 	span  int64
 }
@@ -73,7 +73,7 @@ func squeeze(windows []Window, limit int) []Window {
 		pairs := make([]pair, 0, len(windows)-1)
 		for i := range len(windows) - 1 {
 			a, b := windows[i], windows[i+1]
-			pairs = append(pairs, pair{at: i, mixes: a.has(Padded, Retention) != b.has(Padded, Retention), span: b.End - a.From})
+			pairs = append(pairs, pair{at: i, mixes: a.has(Padded, Retention) != b.has(Padded, Retention) || a.has(Accepted) != b.has(Accepted), span: b.End - a.From})
 		}
 		slices.SortFunc(pairs, pair.compare)
 		windows = merge(windows, pairs, len(windows)-limit)
