@@ -7,12 +7,15 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"klink/fetcher/batch"
 	"klink/fetcher/feed"
+	"klink/linker/appender"
 	"klink/linker/control"
+	"klink/linker/intent"
 	"klink/linker/state"
 )
 
@@ -191,4 +194,44 @@ func TestSince(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAdoptedWhileItRuns: a klink that stood still while others wrote to its target
+// goes on when the link is turned around again, as the producer that is on record by
+// then.
+func TestAdoptedWhileItRuns(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 1)
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		w.give(t, intent.Command{Verb: intent.Pend, Topics: []string{"a"}, Switch: "s", Wait: time.Minute})
+		w.give(t, intent.Command{Verb: intent.Promote, Topics: []string{"a"}, Switch: "s", Fence: 1})
+		mustBe(t, topicReport(t, l, "a"), state.Stopped, "")
+		w.give(t, intent.Command{Verb: intent.Reverse, Topics: []string{"a"}, Next: "l-back"})
+		src, dst := w.log(w.src, feed.Partition{Topic: "a"}), w.log(w.dst, feed.Partition{Topic: "a"})
+		src.write(records(10, 5, "a"), 0, batch.CodecNone)
+		dst.write(records(10, 5, "a"), 0, batch.CodecNone)
+		w.mu.Lock()
+		r := w.records["a"]
+		r.Generation = 7
+		w.records["a"] = r
+		w.mu.Unlock()
+		memAdopts.Store(&w.memRecords, control.AdoptRecord{SourceID: src.id, Ends: map[int32]int64{0: 15}})
+		defer memAdopts.Delete(&w.memRecords)
+		w.give(t, intent.Command{Verb: intent.Adopt, Topics: []string{"a"}})
+		w.more("a", 0, 3)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		bs, logEnd, _ := dst.from(15, 10)
+		if logEnd != 18 || len(bs) == 0 {
+			t.Fatalf("the target ends at %d", logEnd)
+		}
+		for _, b := range bs {
+			h, err := batch.ParseHeader(b)
+			if want := appender.ProducerID("SRC", src.id, 0, 7); err != nil || h.ProducerID != want || h.ProducerEpoch != 1 {
+				t.Errorf("the batch at %d is of producer %d, epoch %d (%v), want %d, epoch 1", h.BaseOffset, h.ProducerID, h.ProducerEpoch, err, want)
+			}
+		}
+		end()
+	})
 }

@@ -158,9 +158,11 @@ func (o *obeyer) order(ctx context.Context, t *topic, now intent.Intent, wg *syn
 	return true
 }
 
-// resume lets a topic be mirrored: again, or anew.
+// resume lets a topic be mirrored: again, or anew. What was stopped for good, or
+// taken out, is another mirror: others wrote to its target, and its producers are
+// others by the record.
 func (o *obeyer) resume(ctx context.Context, t *topic, was, now intent.Intent, wg *sync.WaitGroup) {
-	anew := was.Fence != now.Fence
+	anew := was.Fence != now.Fence || was.Want == intent.Stopped || was.Want == intent.Removed
 	for _, c := range renewed(o.l.store.Commands(o.l.o.Name), t.name, was.Again) {
 		t.log.Info("topic is tried again", "command", c.Number, "verb", c.Verb, "by", c.By)
 		if c.Verb == intent.Recreate {
@@ -168,9 +170,6 @@ func (o *obeyer) resume(ctx context.Context, t *topic, was, now intent.Intent, w
 			anew = true
 		}
 		t.revive(func(n int32) bool { return about(c, n) })
-		if c.Verb == intent.Accept {
-			t.accept(c)
-		}
 	}
 	if anew {
 		t.forget()
