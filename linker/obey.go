@@ -170,6 +170,9 @@ func (o *obeyer) resume(ctx context.Context, t *topic, was, now intent.Intent, w
 			anew = true
 		}
 		t.revive(func(n int32) bool { return about(c, n) })
+		if c.Verb == intent.Accept {
+			t.accept(c)
+		}
 	}
 	if anew {
 		t.forget()
