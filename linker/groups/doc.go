@@ -9,7 +9,8 @@
 // Package commits tells of commits within milliseconds where the source's
 // __consumer_offsets may be read. Beside it every interval all coordinators of
 // the source are asked, many groups per request, which corrects the first way
-// and stands in for it where that right is missing. Of one offset the newer of
+// and stands in for it where that right is missing; less often where that takes
+// long (pollShare). Of one offset the newer of
 // both counts: an answer to a question that was asked before the last event came
 // is dropped, and so is an event that the brokers' clock puts well before a
 // question whose answer is known. Only groups that a listing showed to be

@@ -21,8 +21,16 @@ type polled struct {
 	whole bool
 }
 
-// poll asks all coordinators of the source every interval. Where that takes
-// longer than half the interval it rests for as long as it took.
+// pollShare and tailedShare are which part of the time polls may take, as one in so
+// many: with thousands of groups they would cost more than all the rest. Where the
+// tail tells of all commits they only correct it.
+const (
+	pollShare   = 4
+	tailedShare = 50
+)
+
+// poll asks all coordinators of the source every interval, or less often where
+// that takes long.
 func (s *session) poll(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -48,8 +56,18 @@ func (s *session) poll(ctx context.Context) {
 			reply <- p
 			reply = nil
 		}
-		timer.Reset(max(s.o.Interval-took, took))
+		timer.Reset(max(s.o.Interval-took, took*s.rests()))
 	}
+}
+
+// rests is how many times as long as a poll took it rests after it.
+func (s *session) rests() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tailed {
+		return tailedShare - 1
+	}
+	return pollShare - 1
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

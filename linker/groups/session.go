@@ -60,6 +60,8 @@ type session struct {
 	lanes map[int32]int
 	// moved is closed and replaced when a cycle ends.
 	moved chan struct{}
+	// tailed: the tail tells of all commits.
+	tailed bool
 	// lapsed: the lease was not held since the control topic was read to its end.
 	lapsed bool
 	// last are the commands whose last round is under way.
@@ -125,14 +127,15 @@ func (s *session) follow(ctx context.Context, tail Tail) {
 			}
 			s.events(b)
 		case <-tick.C:
-			if st := tail.Status(); st.State == commits.Following && st.Behind == 0 {
-				if gap.After(st.Since) {
-					st.Since = gap
-				}
-				s.mu.Lock()
-				s.desk.Confirm(st.Since, s.o.Now())
-				s.mu.Unlock()
+			st := tail.Status()
+			if gap.After(st.Since) {
+				st.Since = gap
 			}
+			s.mu.Lock()
+			if s.tailed = st.State == commits.Following && st.Behind == 0; s.tailed {
+				s.desk.Confirm(st.Since, s.o.Now())
+			}
+			s.mu.Unlock()
 		case <-ctx.Done():
 			return
 		}
