@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// FlagLink is the name of the link that flags make.
+// FlagLink is the name of the link that flags make, unless Options.Link names one
+// that is on record on the target.
 const FlagLink = "default"
 
 // Flags are what the command line says about the configuration.
@@ -95,6 +96,9 @@ func (c *checker) flags(cfg *Config, o *Options) bool {
 	}
 	l := DefaultLink()
 	l.Name = FlagLink
+	if o.TargetOnly && o.Link != "" {
+		l.Name = o.Link // under which it is on record on the target
+	}
 	l.Source.Brokers, l.Target.Brokers = splitCommas(o.Flags.Source), splitCommas(o.Flags.Target)
 	l.Topics.Include, l.Groups.Include = o.Flags.Topics, o.Flags.Groups
 	for path, flag := range map[string]string{"source": "--source", "target": "--target", "topics": "--topic", "groups": "--group"} {

@@ -16,7 +16,8 @@ import (
 type Options struct {
 	// File is the path of klink.yaml; "" means flags alone.
 	File string
-	// Link picks one link of the file by name; "" means all.
+	// Link picks one link of the file by name; "" means all. With TargetOnly and no
+	// file it names the link.
 	Link string
 	// Flags are those given on the command line.
 	Flags Flags

@@ -201,6 +201,13 @@ func TestFlagsAlone(t *testing.T) {
 	if l.Name != FlagLink || !cmp.Equal(l.Source.Brokers, []string{"s1:9092", "s2:9092"}) || !cmp.Equal(l.Topics.Include, ok.Topics) {
 		t.Errorf("%+v", l)
 	}
+	cfg, err = Load(Options{Flags: Flags{Target: ok.Target}, Link: "east", TargetOnly: true})
+	if err != nil || len(cfg.Links) != 1 || cfg.Links[0].Name != "east" {
+		t.Errorf("the link that is on record on a target: %v, %+v", err, cfg)
+	}
+	if _, err = Load(Options{Flags: ok, Link: "east"}); err == nil {
+		t.Error("a link to be made goes by a name that nobody gave it")
+	}
 	for _, c := range []struct {
 		name       string
 		flags      Flags
