@@ -92,7 +92,7 @@ func (r Row) of(group []state.Partition) Row {
 			r.Others++
 		}
 	}
-	r.Partitions = ranges(numbers)
+	r.Partitions = Ranges(numbers)
 	if recordsKnown {
 		r.LagRecords = &records
 	}
@@ -102,8 +102,8 @@ func (r Row) of(group []state.Partition) Row {
 	return r
 }
 
-// ranges writes numbers in short: 0-3,7.
-func ranges(numbers []int32) string {
+// Ranges writes numbers of partitions in short: 0-3,7.
+func Ranges(numbers []int32) string {
 	numbers = slices.Sorted(slices.Values(numbers))
 	var parts []string
 	for i := 0; i < len(numbers); {
