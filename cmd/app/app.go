@@ -16,6 +16,8 @@ type shell struct {
 	errOut io.Writer
 	// colour is whether out may carry colours.
 	colour bool
+	// interactive is whether somebody sits at in and errOut who can be asked.
+	interactive bool
 }
 
 // Run executes one command line, args[0] being the program's name, and returns
@@ -25,13 +27,18 @@ func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 }
 
 func runWith(ctx context.Context, parts Parts, args []string, in io.Reader, out, errOut io.Writer) int {
-	s := &shell{parts: parts, in: in, out: out, errOut: errOut, colour: isTerminal(out) && os.Getenv("NO_COLOR") == ""}
+	s := &shell{parts: parts, in: in, out: out, errOut: errOut, colour: isTerminal(out) && os.Getenv("NO_COLOR") == "",
+		interactive: isInteractive(in, errOut)}
+	return s.execute(ctx, args)
+}
+
+func (s *shell) execute(ctx context.Context, args []string) int {
 	app := s.app()
 	arranged, err := arrange(args, app.Commands)
 	if err == nil {
 		err = app.RunContext(ctx, arranged)
 	}
-	return report(errOut, err)
+	return report(s.errOut, err)
 }
 
 func (s *shell) app() *cli.App {
@@ -61,6 +68,7 @@ func (s *shell) app() *cli.App {
 // commands lists what this klink can do, in the order of the help.
 func (s *shell) commands() []*cli.Command {
 	all := []*cli.Command{s.runCommand(), s.demoCommand(), s.probeCommand(), s.planCommand(), s.statusCommand(), s.describeCommand(),
+		s.pauseCommand(), s.resumeCommand(), s.repairCommand(), s.removeCommand(), s.adoptCommand(),
 		s.versionCommand(), s.completionCommand()}
 	for _, c := range all {
 		name := c.Name

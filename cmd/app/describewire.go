@@ -11,6 +11,7 @@ import (
 	"klink/fetcher/leaders"
 	"klink/linker/control"
 	"klink/linker/describe"
+	"klink/linker/remote"
 	"klink/linker/state"
 )
 
@@ -80,6 +81,9 @@ func openRecorded(ctx context.Context, cfg *config.Config, l config.Link) (*reco
 	defer cancel()
 	if err = dst.Ping(ctx); err == nil {
 		r.view, err = control.Read(ctx, dst.Control)
+	}
+	if remote.ReasonOf(err) == state.TopicMissing {
+		err = fmt.Errorf("the target has no control topic %s: no klink has run there yet, or it was lost (%w)", control.TopicName, err)
 	}
 	if err != nil {
 		dst.Close()

@@ -16,6 +16,7 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
+	exitLoss   = 4
 )
 
 // UsageError is a command line that cannot be understood.
@@ -33,6 +34,18 @@ func (e *UsageError) Error() string {
 	return fmt.Sprintf("%s: %s; see klink %s --help", e.Command, e.What, e.Command)
 }
 
+// LossError is a refusal: what was asked for would lose data.
+type LossError struct {
+	Command string
+	Err     error
+}
+
+// Error says which command, and why.
+func (e *LossError) Error() string { return e.Command + ": " + e.Err.Error() }
+
+// Unwrap returns why.
+func (e *LossError) Unwrap() error { return e.Err }
+
 // report prints an error, once, and returns the exit code (A2).
 func report(w io.Writer, err error) int {
 	if err == nil {
@@ -42,13 +55,17 @@ func report(w io.Writer, err error) int {
 	var cfg *config.Error
 	var listen *httpd.ListenError
 	var obstacle *kafka.Obstacle
+	var loss *LossError
 	switch {
 	case errors.As(err, &cfg):
 		fmt.Fprintf(w, "klink: the configuration cannot be used:\n  %s\n", strings.ReplaceAll(cfg.Error(), "\n", "\n  "))
 		return exitUsage
-	case errors.As(err, &usage), errors.As(err, &listen):
+	case errors.As(err, &usage), errors.As(err, &listen), errors.Is(err, errDeclined):
 		fmt.Fprintf(w, "klink: %v\n", err)
 		return exitUsage
+	case errors.As(err, &loss):
+		fmt.Fprintf(w, "klink: %v\n", err)
+		return exitLoss
 	default:
 		fmt.Fprintf(w, "klink: %v\n", err)
 		if errors.As(err, &obstacle) && obstacle.Hint != "" {

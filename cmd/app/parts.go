@@ -32,6 +32,9 @@ type Parts struct {
 	// Describe tells what is on record on the targets of the configuration's links.
 	// The configuration may lack sources. It writes nothing.
 	Describe func(ctx context.Context, cfg *config.Config, req DescribeRequest) (describe.Result, error)
+	// Console opens what is on record of the configuration's only link, for orders
+	// to whoever mirrors it. The configuration may lack the source.
+	Console func(ctx context.Context, cfg *config.Config) (Console, error)
 }
 
 // Deps are given to everything that is built.

@@ -117,8 +117,10 @@ func (s *shell) paint(st state.State) string {
 	switch st {
 	case state.Active:
 		code = "32" // green
-	case state.CatchingUp, state.Pending:
+	case state.CatchingUp, state.Pending, state.Paused, state.PendingStopped:
 		code = "33" // yellow
+	case state.Stopped, state.Removed:
+		code = "36" // cyan: as it was ordered, and final
 	}
 	return "\x1b[" + code + "m" + string(st) + "\x1b[0m"
 }

@@ -45,6 +45,7 @@ func production() Parts {
 		Probe:            probeTarget,
 		Plan:             planLinks,
 		Describe:         describeTargets,
+		Console:          openConsole,
 	}
 }
 

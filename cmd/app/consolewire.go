@@ -1,0 +1,130 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"klink/cmd/config"
+	"klink/linker/control"
+	"klink/linker/describe"
+	"klink/linker/intent"
+	"klink/linker/state"
+)
+
+// openConsole reads what is on record of the configuration's only link.
+func openConsole(ctx context.Context, cfg *config.Config) (Console, error) {
+	r, err := openRecorded(ctx, cfg, cfg.Links[0])
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := r.view.LinkReport(r.name); !ok {
+		r.dst.Close()
+		return nil, unknownLink()
+	}
+	return &console{recorded: r}, nil
+}
+
+// console is the target of a link. Before Open it tells what was read once.
+type console struct {
+	*recorded
+	store  *control.Store
+	follow *task
+}
+
+// Open opens the control topic for writing and follows it. The topic was read
+// just before, so that this does not make it.
+func (c *console) Open(ctx context.Context) error {
+	if c.store != nil {
+		return nil
+	}
+	within, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	s, err := control.Open(within, control.Options{Client: c.dst.Control, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	c.store, c.follow = s, start(context.WithoutCancel(ctx), s.Run)
+	return nil
+}
+
+func (c *console) Close() {
+	if c.store != nil {
+		c.follow.stop()
+		<-c.follow.done
+		c.store.Close()
+	}
+	c.dst.Close()
+}
+
+// Link completes what is reported by what is on record. Once the topic is followed
+// only the states are of interest, and they come from there.
+func (c *console) Link() state.Link {
+	reports := c.view.Report()
+	if c.store != nil {
+		reports = c.store.Report()
+	}
+	for _, l := range reports.Links {
+		if l.Name != c.name {
+			continue
+		}
+		if c.store == nil {
+			l = describe.Complete(l, c.view)
+		}
+		return l
+	}
+	return state.Link{Name: c.name}
+}
+
+func (c *console) Mirror(sourceTopic string) (control.TopicRecord, bool) {
+	if c.store == nil {
+		return c.view.Topic(c.name, sourceTopic)
+	}
+	return c.store.Topic(c.name, sourceTopic)
+}
+
+func (c *console) Commands() []intent.Command {
+	if c.store == nil {
+		return c.view.Commands(c.name)
+	}
+	return c.store.Commands(c.name)
+}
+
+func (c *console) Acks(sourceTopic string) []control.AckRecord {
+	if c.store == nil {
+		return c.view.Acks(c.name, sourceTopic)
+	}
+	return c.store.Acks(c.name, sourceTopic)
+}
+
+func (c *console) Changed() <-chan struct{} { return c.store.Changed() }
+
+func (c *console) Give(ctx context.Context, cmd intent.Command) error {
+	ctx, cancel := context.WithTimeout(ctx, giveTimeout)
+	defer cancel()
+	return c.store.PutCommand(ctx, cmd)
+}
+
+// giveTimeout bounds the writing of a command.
+const giveTimeout = 30 * time.Second
+
+// Workers asks the coordinator of the link's group.
+func (c *console) Workers(ctx context.Context) (int, error) {
+	group := c.name + "-klink"
+	described, err := kadm.NewClient(c.dst.Admin).DescribeGroups(ctx, group)
+	if err == nil {
+		err = described.Error()
+	}
+	switch {
+	case errors.Is(err, kerr.GroupIDNotFound): // brokers since 4.0 (KIP-1043); older ones call it Dead
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("describe group %s: %w", group, err)
+	}
+	return len(described[group].Members), nil
+}
