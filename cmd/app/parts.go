@@ -35,6 +35,11 @@ type Parts struct {
 	// Console opens what is on record of the configuration's only link, for orders
 	// to whoever mirrors it. The configuration may lack the source.
 	Console func(ctx context.Context, cfg *config.Config) (Console, error)
+	// Switch opens the configuration's only link for a switch, or for its numbers.
+	// The configuration may lack the source, unless BothSides is asked for.
+	Switch func(ctx context.Context, cfg *config.Config, access SwitchAccess) (Switcher, error)
+	// Reverse opens both clusters of the configuration's only link, to turn it around.
+	Reverse func(ctx context.Context, cfg *config.Config) (Reverser, error)
 }
 
 // Deps are given to everything that is built.

@@ -46,6 +46,8 @@ func production() Parts {
 		Plan:             planLinks,
 		Describe:         describeTargets,
 		Console:          openConsole,
+		Switch:           openSwitch,
+		Reverse:          openReverse,
 	}
 }
 
