@@ -23,7 +23,7 @@ const (
 	// recordEvery is how often a record is written where no offset is, recordAgain
 	// how often where not even a reason changed: for the times in it.
 	recordEvery = 2 * time.Second
-	recordAgain = 5 * time.Minute
+	recordAgain = time.Minute
 )
 
 // task is one group in a cycle.
@@ -333,18 +333,38 @@ func (s *session) settle(ctx context.Context, tasks []*task) {
 var loud = map[Verdict]bool{TargetOwned: true, GroupType: true, NoPermission: true, Failed: true, ControlUnwritable: true,
 	NotAligned: true, MetadataDropped: true}
 
+// linesPerMinute bounds what is logged of single groups: a missing right concerns
+// thousands at once. Status and metrics tell of all.
+const linesPerMinute = 20
+
 // tellLocked logs once when a group's offsets stop being carried over for a
 // reason that does not end by itself soon, and once when that is over.
 func (s *session) tellLocked(group string) {
 	worst, was := s.desk.Worst(group, loud), s.troubled[group]
-	switch {
-	case worst == was:
+	if worst == was {
 		return
-	case worst == Synced:
+	}
+	if s.troubled[group] = worst; worst == Synced {
 		delete(s.troubled, group)
+	}
+	switch {
+	case !s.mayLogLocked():
+	case worst == Synced:
 		s.log.Info("group offsets are carried over again", keyGroup, group)
 	default:
-		s.troubled[group] = worst
 		s.log.Warn("not all offsets of a group are carried over", keyGroup, group, keyReason, string(worst))
 	}
+}
+
+// mayLogLocked tells whether one more group may be logged this minute, and says so
+// where it may not.
+func (s *session) mayLogLocked() bool {
+	if now := s.o.Now(); now.Sub(s.minute) >= time.Minute {
+		s.minute, s.lines = now, 0
+	}
+	s.lines++
+	if s.lines == linesPerMinute+1 {
+		s.log.Warn("more groups have begun or ceased to be carried over; klink status shows them")
+	}
+	return s.lines <= linesPerMinute
 }

@@ -76,9 +76,11 @@ type session struct {
 	renewAfter  time.Duration
 	retentionAt time.Time
 
-	troubled map[string]Verdict // what was logged of each group
-	down     bool               // the source's list failed, and was told
-	told     string             // unmatched patterns that were told
+	troubled map[string]Verdict // what was logged of each group, or would have been
+	minute   time.Time          // since when lines are counted
+	lines    int
+	down     bool   // the source's list failed, and was told
+	told     string // unmatched patterns that were told
 }
 
 func newSession(o Options, count *instruments, store Store) *session {
