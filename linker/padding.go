@@ -1,6 +1,7 @@
 package linker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,7 +128,13 @@ const fastestPads = 20e6
 // room refuses to pad where a broker's disk has less left than the pads may take
 // at once. A broker that does not tell is no obstacle.
 func (p *partition) room(ctx context.Context, offsets int64) *stop {
-	cost, err := pad.Estimate(offsets, pad.Rates{OffsetsPerSecond: fastestPads}, p.pad.settings)
+	piece := int32(min(offsets, int64(cmp.Or(p.pad.settings.PieceOffsets, pad.DefaultSettings().PieceOffsets))))
+	b, err := batch.Pad(piece, batch.PadOptions{Codec: p.pad.codec, Timestamp: batch.DefaultPadOptions().Timestamp})
+	if err != nil {
+		return reprobe("measure the pads: %v", err)
+	}
+	rates := pad.Rates{OffsetsPerSecond: fastestPads, BytesPerOffset: float64(len(b)) / float64(piece)}
+	cost, err := pad.Estimate(offsets, rates, p.pad.settings)
 	if err != nil {
 		return reprobe("estimate the pads: %v", err)
 	}
