@@ -1,13 +1,74 @@
 package app
 
 import (
+	"context"
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"klink/cmd/show"
 	"klink/linker/intent"
+	"klink/linker/state"
 )
+
+// acceptable are the reasons of halts that can be accepted. The others leave nothing
+// to go on from.
+var acceptable = []state.Reason{state.Diverged, state.ForeignWrite, state.Overshot, state.RetentionOverrun}
+
+// accepting is the order to go on from the target's end.
+func accepting(partitions []int32) order {
+	halted := func(t state.Topic) []int32 { return haltedOf(t, partitions, acceptable...) }
+	return order{name: "repair", verb: intent.Accept, done: "accepted", partitions: partitions,
+		title: "to be accepted as the target holds them",
+		effect: "Nothing on the target is changed: what differs stays, is entered in the ledger, and is compared no\n" +
+			"more. Mirroring goes on at the target's end; what the source writes below it is not mirrored.",
+		settled: func(_ intent.Intent, t topicResult) (string, bool) {
+			return "is not halted", len(haltedOf(t.recorded, partitions)) == 0
+		},
+		inspect: func(ctx context.Context, con Console, t *topicResult) error {
+			return inspectHalts(ctx, con, t, halted(t.recorded))
+		},
+		confirmed: noLongerHalted(halted),
+		finish: func(_ context.Context, con Console, t *topicResult) error {
+			t.Detail = acceptedRanges(con, *t, halted(t.recorded))
+			return nil
+		}}
+}
+
+// inspectHalts names what would be accepted, and refuses what cannot be.
+func inspectHalts(ctx context.Context, con Console, t *topicResult, halted []int32) error {
+	if len(halted) == 0 {
+		t.fail(reasonRefused, haltsOf(t.recorded, haltedOf(t.recorded, nil))+" cannot be accepted: there is nothing to go on from",
+			"klink status tells what to do; --retry once it is done, or --recreate")
+		return nil
+	}
+	if n, err := con.Workers(ctx); err == nil && n == 0 {
+		t.fail(reasonRefused, "no klink runs, which has to look at what differs", "start klink run, and give the command again once it shows what is halted")
+		return nil
+	}
+	var said []string
+	for _, p := range t.recorded.Partitions {
+		for _, n := range halted {
+			if n == p.Partition {
+				said = append(said, fmt.Sprintf("partition %d: %s: %s; the target ends at %s", n, p.Reason, p.Detail, show.Records(p.TargetEnd)))
+			}
+		}
+	}
+	t.Detail = strings.Join(said, "\n")
+	return nil
+}
+
+// acceptedRanges tells what is on record as accepted.
+func acceptedRanges(con Console, t topicResult, partitions []int32) string {
+	var said []string
+	for _, n := range partitions {
+		if from, end, ok := con.Accepted(t.SourceTopic, n); ok {
+			said = append(said, fmt.Sprintf("offsets %d to %d of partition %d", from, end-1, n))
+		}
+	}
+	return strings.Join(said, ", ")
+}
 
 // groupResult is what became of an order about a group's offsets.
 type groupResult struct {

@@ -62,11 +62,7 @@ var adopting = order{name: "adopt", verb: intent.Adopt, done: "adopted",
 		}
 		return con.Adopt(ctx, t.SourceTopic, t.ends)
 	},
-	confirmed: func(con Console, t topicResult, _ int32) ([]int32, bool) {
-		now, _ := topicOf(con.Link(), t.SourceTopic)
-		still := notAdopted(now)
-		return still, len(still) == 0
-	}}
+	confirmed: noLongerHalted(notAdopted)}
 
 func notAdopted(t state.Topic) []int32 {
 	return partitionsIn(t, func(p state.Partition) bool { return p.State == state.Halted && p.Reason == string(state.NotAdopted) })

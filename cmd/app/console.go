@@ -20,6 +20,9 @@ type Console interface {
 	Link() state.Link
 	// Mirror is what is on record of a topic's mirror.
 	Mirror(sourceTopic string) (control.TopicRecord, bool)
+	// Accepted is what was accepted last of a partition: the offsets from (inclusive)
+	// to end (exclusive), as the ledger has it on record.
+	Accepted(sourceTopic string, partition int32) (from, end int64, ok bool)
 	// Commands are those in force, by number.
 	Commands() []intent.Command
 	// Open makes all that follows possible. It needs Write on the control topic.

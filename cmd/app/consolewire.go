@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -14,6 +15,7 @@ import (
 	"klink/linker/control"
 	"klink/linker/describe"
 	"klink/linker/intent"
+	"klink/linker/ledger"
 	"klink/linker/state"
 )
 
@@ -86,6 +88,24 @@ func (c *console) Mirror(sourceTopic string) (control.TopicRecord, bool) {
 		return c.view.Topic(c.name, sourceTopic)
 	}
 	return c.store.Topic(c.name, sourceTopic)
+}
+
+func (c *console) Accepted(sourceTopic string, partition int32) (from, end int64, ok bool) {
+	ledgerOf := c.view.Ledger
+	if c.store != nil {
+		ledgerOf = c.store.Ledger
+	}
+	r, found := ledgerOf(c.name, sourceTopic, partition)
+	x, err := ledger.Decode(r.Index)
+	if !found || err != nil {
+		return 0, 0, false
+	}
+	for _, w := range x.Windows() {
+		if slices.ContainsFunc(w.Counts, func(n ledger.Count) bool { return n.Reason == ledger.Accepted }) {
+			from, end, ok = w.From, w.End, true
+		}
+	}
+	return from, end, ok
 }
 
 func (c *console) Commands() []intent.Command {

@@ -313,7 +313,9 @@ func (o order) carryOut(ctx context.Context, con Console, x execution) error {
 	}
 	if o.finish != nil {
 		x.result.each(func(t *topicResult) error {
-			t.State, t.Detail = stateOf[o.want], "" // also where nobody runs that could obey
+			if final, ok := stateOf[o.want]; ok {
+				t.State, t.Detail = final, "" // also where nobody runs that could obey
+			}
 			return o.finish(ctx, con, t)
 		})
 	}

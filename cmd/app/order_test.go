@@ -14,8 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"klink/cmd/config"
+	"klink/fetcher/feed"
 	"klink/linker/control"
 	"klink/linker/intent"
+	"klink/linker/ledger"
 	"klink/linker/state"
 )
 
@@ -37,6 +39,8 @@ type fakeConsole struct {
 	did     []string
 	failing map[string]error
 	mirrors map[string]control.TopicRecord
+	// accepted is what the ledger has as such.
+	accepted map[feed.Partition]ledger.Range
 }
 
 func (f *fakeConsole) Link() state.Link                                      { return f.link }
@@ -51,6 +55,11 @@ func (f *fakeConsole) parts() Parts                                          { r
 func (f *fakeConsole) Mirror(topic string) (control.TopicRecord, bool) {
 	r, ok := f.mirrors[topic]
 	return r, ok
+}
+
+func (f *fakeConsole) Accepted(topic string, partition int32) (from, end int64, ok bool) {
+	r, ok := f.accepted[feed.Partition{Topic: topic, Partition: partition}]
+	return r.From, r.End, ok
 }
 
 func (f *fakeConsole) Tails(_ context.Context, topic string) ([]Tail, error) {

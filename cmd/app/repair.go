@@ -27,12 +27,19 @@ const repairTimeout = 30 * time.Second
 func (s *shell) repairCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "repair",
-		Usage: "go on with what is halted: try again, or mirror anew",
+		Usage: "go on with what is halted: try again, accept it, or mirror anew",
 		UsageText: "klink repair --retry -c klink.yaml [--link NAME] [TOPIC ... [--partition N]] [--dry-run] [--yes]\n" +
+			"klink repair --accept -c klink.yaml [--link NAME] TOPIC ... [--partition N] [--dry-run] [--yes]\n" +
 			"klink repair --recreate -c klink.yaml [--link NAME] TOPIC ... [--dry-run] [--yes]\n" +
 			"klink repair --group NAME --accept -c klink.yaml [--link NAME] [TOPIC ...] [--dry-run] [--yes]",
 		Description: "  --retry     try again, once what caused the halt is put right. What does not hold still halts\n" +
 			"              again: nothing is accepted by it. Without TOPIC, all that is HALTED.\n\n" +
+			"  --accept    go on from the target's end although it holds something else than the source, for\n" +
+			"              DIVERGED, FOREIGN_WRITE, OVERSHOT and RETENTION_OVERRUN. Nothing on the target is\n" +
+			"              changed: what differs stays there, is entered in the ledger as accepted, and is\n" +
+			"              compared no more. What the source writes below the target's end is not mirrored.\n" +
+			"              For RETENTION_OVERRUN the target is padded over the offsets that are gone. Needs a\n" +
+			"              running klink. Where the records must be right, use --recreate.\n\n" +
 			"  --recreate  delete the target topic and mirror it again from the source's start, with its\n" +
 			"              offsets. Shows what is deleted before. Only a topic that this link has on record\n" +
 			"              is deleted, by its id. Consumers of the target topic lose their place until it\n" +
@@ -55,8 +62,8 @@ func repairFlags() []cli.Flag {
 	all := slices.DeleteFunc(changingFlags(
 		&cli.BoolFlag{Name: flagRetry, Usage: "try halted partitions again"},
 		&cli.BoolFlag{Name: flagRecreate, Usage: "delete the target topics and mirror them anew"},
-		&cli.BoolFlag{Name: flagAccept, Usage: "with --group: take the group's offsets on the target over"},
-		&cli.IntSliceFlag{Name: flagPartition, Usage: "with --retry: only partition `N` of the topic"},
+		&cli.BoolFlag{Name: flagAccept, Usage: "go on from the target's end; with --group: take the group's offsets on the target over"},
+		&cli.IntSliceFlag{Name: flagPartition, Usage: "with --retry and --accept: only partition `N` of the topic"},
 		timeoutFlag(repairTimeout, "wait up to `TIME` until it goes on")),
 		func(f cli.Flag) bool { return f.Names()[0] == flagGroup })
 	return append(all, &cli.StringFlag{Name: flagGroup, Usage: "with --accept: the consumer group called `NAME`"})
@@ -70,38 +77,53 @@ func (s *shell) repair(c *cli.Context) error {
 			ways++
 		}
 	}
+	group := c.String(flagGroup) != ""
 	switch {
 	case ways != 1:
-		return usage("give one of --retry, --recreate, and --accept with --group")
-	case c.Bool(flagAccept) != (c.String(flagGroup) != ""):
-		return usage("--group and --accept go together")
-	case c.IsSet(flagPartition) && (!c.Bool(flagRetry) || c.NArg() != 1):
-		return usage("--partition goes with --retry and one topic")
+		return usage("give one of --retry, --accept and --recreate")
+	case group && !c.Bool(flagAccept):
+		return usage("--group goes with --accept")
+	case c.IsSet(flagPartition) && (c.Bool(flagRecreate) || group || c.NArg() != 1):
+		return usage("--partition goes with --retry or --accept, and one topic")
 	case c.Bool(flagRecreate) && c.NArg() == 0:
 		return usage("--recreate needs the topics to be named, since it deletes them on the target")
+	case c.Bool(flagAccept) && !group && c.NArg() == 0:
+		return usage("--accept needs the topics to be named, since what they hold stays different from the source for good")
 	}
 	switch {
 	case c.Bool(flagRetry):
-		return s.order(c, retrying(c.IntSlice(flagPartition)))
+		return s.order(c, retrying(numbered(c.IntSlice(flagPartition))))
 	case c.Bool(flagRecreate):
 		return s.order(c, recreating)
-	default:
+	case group:
 		return s.acceptGroup(c)
+	default:
+		return s.order(c, accepting(numbered(c.IntSlice(flagPartition))))
 	}
 }
 
-// retrying is the order to try halted partitions again; of all without numbers.
-func retrying(numbers []int) order {
-	var partitions []int32
-	for _, n := range numbers {
-		partitions = append(partitions, int32(n))
+// numbered are partitions by flags, sorted; none is all.
+func numbered(flags []int) []int32 {
+	var out []int32
+	for _, n := range flags {
+		out = append(out, int32(n))
 	}
-	slices.Sort(partitions)
-	halted := func(t state.Topic) []int32 {
-		return partitionsIn(t, func(p state.Partition) bool {
-			return p.State == state.Halted && (len(partitions) == 0 || slices.Contains(partitions, p.Partition))
-		})
-	}
+	slices.Sort(out)
+	return out
+}
+
+// haltedOf lists the halted partitions of a topic, of those that are named, and with
+// the reasons that are; none is all.
+func haltedOf(t state.Topic, partitions []int32, reasons ...state.Reason) []int32 {
+	return partitionsIn(t, func(p state.Partition) bool {
+		return p.State == state.Halted && (len(partitions) == 0 || slices.Contains(partitions, p.Partition)) &&
+			(len(reasons) == 0 || slices.Contains(reasons, state.Reason(p.Reason)))
+	})
+}
+
+// retrying is the order to try halted partitions again.
+func retrying(partitions []int32) order {
+	halted := func(t state.Topic) []int32 { return haltedOf(t, partitions) }
 	return order{name: "repair", verb: intent.Retry, done: "tried again", partitions: partitions,
 		title:  "to be tried again",
 		effect: "What does not hold still halts again: nothing is accepted by this.",
@@ -112,11 +134,16 @@ func retrying(numbers []int) order {
 			t.Detail = haltsOf(t.recorded, halted(t.recorded))
 			return nil
 		},
-		confirmed: func(con Console, t topicResult, _ int32) ([]int32, bool) {
-			now, _ := topicOf(con.Link(), t.SourceTopic)
-			still := halted(now)
-			return still, len(still) == 0
-		}}
+		confirmed: noLongerHalted(halted)}
+}
+
+// noLongerHalted waits until no partition is halted that a function picks.
+func noLongerHalted(halted func(state.Topic) []int32) func(Console, topicResult, int32) ([]int32, bool) {
+	return func(con Console, t topicResult, _ int32) ([]int32, bool) {
+		now, _ := topicOf(con.Link(), t.SourceTopic)
+		still := halted(now)
+		return still, len(still) == 0
+	}
 }
 
 // recreating is the order to mirror topics anew.

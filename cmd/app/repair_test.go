@@ -13,6 +13,7 @@ import (
 	"klink/linker/appender"
 	"klink/linker/control"
 	"klink/linker/intent"
+	"klink/linker/ledger"
 	"klink/linker/state"
 )
 
@@ -139,6 +140,37 @@ func TestRepairRecreate(t *testing.T) {
 	}
 }
 
+func TestRepairAccept(t *testing.T) {
+	file := configFile(t, "", "east")
+	f := commanded()
+	f.link.Topics[0].Partitions[2].TargetEnd = ptr(int64(20))
+	f.obeys = func(f *fakeConsole, c intent.Command) {
+		goOn(f, c)
+		f.accepted = map[feed.Partition]ledger.Range{{Topic: "orders", Partition: 2}: {From: 7, End: 20}}
+	}
+	r := execute(t.Context(), f.parts(), "repair", "--accept", "orders", "-c", file, "--dry-run")
+	if r.code != 0 || len(f.commands) != 0 {
+		t.Errorf("%+v", r)
+	}
+	golden(t, "testdata/repair-accept.golden", r.out)
+	r = execute(t.Context(), f.parts(), "repair", "--accept", "orders", "--partition", "2", "-c", file, "--yes", "-o", "json")
+	if a := decodeOrder(t, r); r.code != 0 || a.Topics[0].Detail != "offsets 7 to 19 of partition 2" || a.Topics[0].State != state.CatchingUp ||
+		f.last().Verb != intent.Accept || f.last().Group != "" || !slices.Equal(f.last().Partitions, []int32{2}) {
+		t.Errorf("%+v, %+v", r, f.last())
+	}
+	for name, change := range map[string]func(*fakeConsole){
+		"cannot be accepted": func(f *fakeConsole) { f.link.Topics[0].Partitions[2].Reason = string(state.Corrupt) },
+		"no klink runs":      func(f *fakeConsole) { f.workers = 0 },
+	} {
+		f := commanded()
+		change(f)
+		r := execute(t.Context(), f.parts(), "repair", "--accept", "orders", "-c", file, "--yes", "-o", "json")
+		if a := decodeOrder(t, r); r.code != 1 || a.Topics[0].Reason != reasonRefused || !strings.Contains(a.Topics[0].Detail, name) || len(f.commands) != 0 {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
 func TestRepairGroup(t *testing.T) {
 	file := configFile(t, "", "east")
 	f := commanded()
@@ -161,9 +193,9 @@ func TestRepairUsage(t *testing.T) {
 		args string
 		want string
 	}{
-		{"", "give one of --retry"}, {"--retry --recreate orders", "give one of --retry"}, {"--accept", "go together"},
-		{"--retry --group g", "go together"}, {"--retry --partition 1", "one topic"}, {"--recreate --partition 1 orders", "one topic"},
-		{"--recreate", "to be named"},
+		{"", "give one of --retry"}, {"--retry --recreate orders", "give one of --retry"}, {"--retry --group g", "goes with --accept"},
+		{"--retry --partition 1", "one topic"}, {"--recreate --partition 1 orders", "one topic"}, {"--accept --group g orders --partition 1", "one topic"},
+		{"--recreate", "to be named"}, {"--accept", "to be named"},
 	} {
 		f := commanded()
 		r := execute(t.Context(), f.parts(), append([]string{"repair", "-c", file, "--yes"}, strings.Fields(c.args)...)...)
