@@ -16,7 +16,7 @@ type DialFunc func(ctx context.Context, network, address string) (net.Conn, erro
 type dialer struct {
 	tls   config.TLS
 	dial  DialFunc
-	reset bool // connections are for markers (K6)
+	reset bool // connections are for markers or commits (K6)
 }
 
 // HandshakeError is a failed TLS handshake on a connection that was opened.

@@ -12,7 +12,8 @@
 //	    nothing creates topics as a side effect.
 //	K5  A slow answer on one role's connection delays no other role: each has a
 //	    client, and so connections, of its own.
-//	K6  A marker connection ends with a reset, however it ends, also when klink is
-//	    killed: what the broker has not taken up by then never is. One whose peer
-//	    acknowledges nothing ends after unackedLimit (Linux only).
+//	K6  A connection for markers, or for commits of groups, ends with a reset,
+//	    however it ends, also when klink is killed: what the broker has not taken up
+//	    by then never is. One whose peer acknowledges nothing ends after unackedLimit
+//	    (Linux only).
 package kafka

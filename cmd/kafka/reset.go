@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// unackedLimit is how long bytes on a marker connection may stay without the
-// peer's acknowledgement. It is below the session timeout of the link's group,
-// so that no marker can still arrive from a worker whose session has ended.
+// unackedLimit is how long bytes on a connection for markers or commits may stay
+// without the peer's acknowledgement. It is below the session timeout of the link's
+// group, so that none can still arrive from a worker whose session has ended.
 const unackedLimit = 5 * time.Second
 
 // resetAtEnd makes a connection end with RST rather than FIN. After FIN a broker
@@ -26,7 +26,7 @@ func resetAtEnd(conn net.Conn) error {
 	}
 	if err != nil {
 		tcp.Close()
-		return fmt.Errorf("set up a marker connection: %w", err)
+		return fmt.Errorf("set up a connection that ends with a reset: %w", err)
 	}
 	return nil
 }

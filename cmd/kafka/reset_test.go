@@ -48,7 +48,7 @@ func TestMarkerConnectionsEndWithReset(t *testing.T) {
 	_, _, pair := a.issue("127.0.0.1", time.Now().Add(time.Hour))
 	server := &tls.Config{Certificates: []tls.Certificate{pair}}
 	trust := config.TLS{Enabled: true, CAFile: a.file()}
-	for _, r := range []role{roleMarkers, roleMarkerBulks} {
+	for _, r := range []role{roleMarkers, roleMarkerBulks, roleCommit} {
 		if err := endSeenBy(t, r, config.TLS{}, nil); !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("%s: %v", r, err)
 		}

@@ -78,6 +78,6 @@ func (r role) options(fetchMemory config.Bytes) []kgo.Opt {
 
 // dialer returns what the role's connections are opened with.
 func (r role) dialer(d dialer) dialer {
-	d.reset = r == roleMarkers || r == roleMarkerBulks
+	d.reset = r == roleMarkers || r == roleMarkerBulks || r == roleCommit
 	return d
 }

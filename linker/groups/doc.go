@@ -36,8 +36,9 @@
 // a member id (UNKNOWN_MEMBER_ID), and a classic consumer needs longer than that
 // to join, commit and leave an empty group (group.initial.rebalance.delay.ms).
 // What remains are consumers that assign partitions by hand, which are members of
-// nothing: theirs can be overwritten in those milliseconds, and commits of klink
-// that a broker holds back after the answer was given up (commitTimeout).
+// nothing: theirs can be overwritten in those milliseconds. A commit whose answer
+// is given up (commitTimeout) may be carried out while the coordinator holds it; the
+// connections are reset at their end, so that none arrives long after.
 //
 // The list of members is read every interval and may be as old as listedFor,
 // since the refusal protects; it saves refusals and tells GROUP_ACTIVE.
