@@ -121,12 +121,16 @@ func (o *obeyer) answer(ctx context.Context, n *order, next map[int32]control.Ac
 }
 
 // answersFor lists the partitions of a topic for which this process acknowledges a
-// command: those that it knows of, less those that are acknowledged without its
-// ever having mirrored them.
-func (l *Link) answersFor(t *topic, number int32) map[int32]appender.Target {
+// command: those that it mirrored, and those that it would, or nobody did, less what
+// is acknowledged already.
+func (l *Link) answersFor(t *topic, was intent.Want, number int32) map[int32]appender.Target {
 	out := make(map[int32]appender.Target)
+	alone, since := l.alone()
 	for _, dst := range l.targetsOf(t.name) {
-		out[dst.Partition] = dst
+		s := sharing{l.o.Lease.Share(dst.Topic, dst.Partition), alone, since}
+		if s.mirrors() || was == intent.Stopped || was == intent.Removed {
+			out[dst.Partition] = dst
+		}
 	}
 	for _, r := range l.store.Acks(l.o.Name, t.name) {
 		if r.Number == number {
@@ -138,7 +142,9 @@ func (l *Link) answersFor(t *topic, number int32) map[int32]appender.Target {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for n, p := range t.partitions {
-		out[int32(n)] = p.dst
+		if p.here {
+			out[int32(n)] = p.dst
+		}
 	}
 	return out
 }

@@ -122,7 +122,11 @@ func (b *book) failed() {
 func (l *Link) recordBooks(ctx context.Context, all bool) error {
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
-	for _, p := range l.partitions() {
+	return l.recordBooksOf(ctx, l.partitions(), all)
+}
+
+func (l *Link) recordBooksOf(ctx context.Context, ps []*partition, all bool) error {
+	for _, p := range ps {
 		p.tellStale()
 		p.book.cover(p.entered.Load())
 		r, due := p.book.due(p.ledgerRecord(), time.Now(), all)

@@ -209,7 +209,10 @@ func (p *partition) lookWhileUnguarded(ctx context.Context) *stop {
 	if !p.unguarded(time.Now()) {
 		return nil
 	}
-	if rival, mine := p.turn.Mine(ctx); !mine {
+	switch rival, mine := p.turn.Mine(ctx, p.dst.Topic, p.dst.Partition); {
+	case !mine && rival == "":
+		return p.notOwner()
+	case !mine:
 		return targetLost(state.Superseded, "append at offset %d left to worker %q", p.next, rival)
 	}
 	if time.Since(p.confirmedAt) < freshness {

@@ -26,8 +26,9 @@
 //	K5  A worker never raises the producer epoch; a higher one at the target is
 //	    a fence and halts the partition.
 //	K6  While the target may have forgotten this producer (UNGUARDED), a batch is
-//	    sent only by the process of the link that is on record as the last one
-//	    that started (turn.go), and only where the log end was just read.
+//	    sent only under the lease, or by a process that is alone on record, or, where
+//	    no lease can be had, by the last one that started (turn.go), and only where
+//	    the log end was just read.
 //	K7  The target's log start moves up to where the source's was seen, and no
 //	    further: under the lease, while the partition mirrors with its source in
 //	    sight, and never beyond what the target holds (trims.go).
@@ -36,4 +37,10 @@
 //	    after an answer that tells it. A new assignment begins in doubt, also the
 //	    first one of a partition that another process held beside this one, and so
 //	    does a start after one that did not end in an orderly way.
+//	K9  What operators want is known before anything is begun, and obeyed: nothing is
+//	    written to a topic that is not to be mirrored, nor changed on it, and what
+//	    was under way is over before an order is acknowledged (obey.go).
+//	K10 A partition is mirrored by the process that the link's group assigns it to,
+//	    and by others only while nothing is known of an assignment. Who gives one up
+//	    in an orderly way has nothing under way then (share.go).
 package linker

@@ -106,7 +106,7 @@ func TestK8_NewAssignments(t *testing.T) {
 // noTurn fails where somebody asks for the turn.
 type noTurn struct{ t *testing.T }
 
-func (n noTurn) Mine(context.Context) (string, bool) {
+func (n noTurn) Mine(context.Context, string, int32) (string, bool) {
 	n.t.Error("a partition takes itself for unguarded")
 	return "", false
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // Lease is membership in the link's group: the right to what no sequence
-// guards, which are markers, pads and trims. Obligations: those of
-// workers.Members (W1 to W7).
+// guards, which are markers, pads and trims, and who mirrors which partition.
+// Obligations: those of workers.Members (W1 to W9).
 type Lease interface {
 	// Run stays a member until ctx ends.
 	Run(ctx context.Context) error
@@ -21,6 +21,12 @@ type Lease interface {
 	Enter(topic string, partition int32) (Permit, bool)
 	// Trouble is why nothing is held, nil where nothing stands in the way.
 	Trouble() error
+	// Share tells who mirrors a target partition, as far as is known.
+	Share(topic string, partition int32) workers.Share
+	// BeforeGivingUp sets what is done before partitions go to another process.
+	BeforeGivingUp(f func(ctx context.Context, ps []workers.Partition))
+	// Changed gets a value when Share or Held may tell something else.
+	Changed() <-chan struct{}
 }
 
 // Permit is the right to one write.

@@ -42,16 +42,18 @@ func (t *topic) grow(guard time.Duration) {
 	}
 }
 
-// start runs the loops of partitions that have none, where the topic is to be
-// mirrored. A loop that ended for a reason about data has had its run.
+// start runs the loops of partitions that have none and are mirrored here, where
+// the topic is to be mirrored. A loop that ended for a reason about data has had its
+// run.
 func (t *topic) start(ctx context.Context, wg *sync.WaitGroup) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.out != nil || t.want.Want != intent.Mirror {
 		return
 	}
+	here := t.link.mirrorsHere()
 	for n, p := range t.partitions {
-		if t.lives[n] == nil {
+		if t.lives[n] == nil && here(p) {
 			t.lives[n] = t.live(ctx, p, wg)
 		}
 	}
@@ -62,6 +64,10 @@ func (t *topic) start(ctx context.Context, wg *sync.WaitGroup) {
 func (t *topic) live(ctx context.Context, p *partition, wg *sync.WaitGroup) *life {
 	ctx, end := context.WithCancel(ctx)
 	l := &life{end: end, done: make(chan struct{})}
+	if !p.here {
+		p.arrive(t.link)
+	}
+	p.here = true
 	p.wrote = false
 	p.shown.move(state.ToMirror, "", "") // from wherever an order had left it
 	wg.Go(func() {
@@ -183,6 +189,9 @@ func (t *topic) finish() (ended []finished, all bool) {
 			continue
 		}
 		t.lives[n] = nil
+		if !p.here {
+			continue
+		}
 		was := p.shown.position()
 		reason := orderReason(t.want, was.Reason)
 		if was.State != orderStates[t.want.Want] || was.Detail != orderDetail(t.want) {

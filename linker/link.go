@@ -111,7 +111,6 @@ type Link struct {
 	pos     state.Position
 	hint    string
 	found   bool
-	sent    map[string]string // the last recorded state of each topic
 	sentPos state.Position
 	// unrecorded: the last try to record states failed, and was told.
 	unrecorded bool
@@ -121,7 +120,10 @@ type Link struct {
 	// its way to the target, or there was none.
 	clean      bool
 	yieldUntil time.Time
-	turned     map[string]time.Time // when each loop last began a turn
+	// began is when the link began to run; ended: all its partitions have ended.
+	began  time.Time
+	ended  bool
+	turned map[string]time.Time // when each loop last began a turn
 }
 
 // stuckAfter is how long a loop's turn may take before the process is called
@@ -151,9 +153,9 @@ func New(o Options) (*Link, error) {
 	l := &Link{o: o, log: o.Logger.With("link", o.Name), topics: make(map[string]*topic),
 		compares: semaphore.NewWeighted(comparesAtOnce),
 		soon:     make(chan struct{}, 1), listing: make(chan struct{}, 1),
-		pos: state.Position{State: state.Pending}, sent: make(map[string]string), turned: make(map[string]time.Time)}
+		pos: state.Position{State: state.Pending}, turned: make(map[string]time.Time)}
 	l.crowd = newCrowd(l.log)
-	c, err := newCounters(o.Meter, o.Name, l.Report)
+	c, err := newCounters(o.Meter, o.Name, l.own)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +174,11 @@ func (l *Link) Run(ctx context.Context) error {
 		return err
 	}
 	defer store.Close()
+	l.mu.Lock()
+	l.began = time.Now()
+	l.mu.Unlock()
 	l.learn()
+	l.o.Lease.BeforeGivingUp(l.giveUp)
 	following, end := follow(hard, store)
 	if err := l.claim(ctx, store); err != nil {
 		l.log.Warn("the link is not claimed yet", "error", err) // tried again in every look
@@ -199,6 +205,9 @@ func (l *Link) Run(ctx context.Context) error {
 	}
 	err = g.Wait()
 	partitions.Wait()
+	l.mu.Lock()
+	l.ended = true
+	l.mu.Unlock()
 	l.recordOnce(hard)
 	if rerr := l.recordBooks(hard, true); rerr != nil {
 		l.log.Debug("ledgers are not recorded", "error", rerr)

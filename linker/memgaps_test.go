@@ -15,6 +15,7 @@ import (
 	"klink/linker/appender"
 	"klink/linker/control"
 	"klink/linker/topics"
+	"klink/linker/workers"
 )
 
 // controlBatch makes a transaction marker as brokers write it.
@@ -203,6 +204,11 @@ type memLease struct{}
 func (memLease) Run(ctx context.Context) error { <-ctx.Done(); return nil }
 func (memLease) Watch([]string)                {}
 func (memLease) Trouble() error                { return nil }
+func (memLease) Changed() <-chan struct{}      { return nil }
+func (memLease) Share(string, int32) workers.Share {
+	return workers.Share{Mine: true, Heard: true, Joined: true}
+}
+func (memLease) BeforeGivingUp(func(context.Context, []workers.Partition)) {}
 func (memLease) Held(string, int32) (time.Time, bool) {
 	return time.Now().Add(time.Hour), true
 }

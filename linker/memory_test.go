@@ -453,7 +453,7 @@ func (l *memLineage) PutEpoch(_ context.Context, r control.EpochRecord) error {
 // alone is the Turn of a process without a twin.
 type alone struct{}
 
-func (alone) Mine(context.Context) (string, bool) { return "", true }
+func (alone) Mine(context.Context, string, int32) (string, bool) { return "", true }
 
 type memMemory struct{}
 

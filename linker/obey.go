@@ -25,8 +25,8 @@ const (
 	roundPatience = 300 * time.Millisecond
 )
 
-// obeyer carries out what operators want of a link's topics (K9). One goroutine
-// uses it.
+// obeyer carries out what operators want of a link's topics (K9), and what its group
+// gives to this process (K10). One goroutine uses it.
 type obeyer struct {
 	l *Link
 	// next and known are what was looked at last: the number of the next command,
@@ -37,6 +37,8 @@ type obeyer struct {
 	orders map[string]*order
 	// pended are promotions that are not decided, by the number of their Pend.
 	pended map[int32]*pended
+	// moved: who mirrors what may have changed, or is not carried out yet.
+	moved bool
 }
 
 // learn takes what is wanted as the link begins, before anything runs: topics that
@@ -62,11 +64,14 @@ func (l *Link) wants() intent.Intents {
 
 // obey follows what operators want, until ctx ends.
 func (l *Link) obey(ctx context.Context, wg *sync.WaitGroup) {
-	o := &obeyer{l: l, orders: make(map[string]*order), pended: make(map[int32]*pended)}
+	o := &obeyer{l: l, orders: make(map[string]*order), pended: make(map[int32]*pended), moved: true}
 	for ctx.Err() == nil {
 		l.turn("orders")
 		changed := l.store.Changed()
 		o.take(ctx, wg)
+		if o.moved {
+			o.moved = l.share(ctx, wg)
+		}
 		o.pursue(ctx)
 		o.takeBack(ctx)
 		o.wait(ctx, changed)
@@ -76,7 +81,7 @@ func (l *Link) obey(ctx context.Context, wg *sync.WaitGroup) {
 // wait returns when there may be something to do.
 func (o *obeyer) wait(ctx context.Context, changed <-chan struct{}) {
 	pause := lookEvery // so that the process counts as alive
-	if len(o.orders) > 0 || len(o.pended) > 0 {
+	if len(o.orders) > 0 || len(o.pended) > 0 || o.moved {
 		pause = obeyAgain
 	}
 	t := time.NewTimer(pause)
@@ -84,6 +89,8 @@ func (o *obeyer) wait(ctx context.Context, changed <-chan struct{}) {
 	select {
 	case <-changed:
 		sleep(ctx, obeyGather)
+	case <-o.l.o.Lease.Changed():
+		o.moved = true
 	case <-o.l.listing:
 	case <-t.C:
 	case <-ctx.Done():
@@ -153,7 +160,7 @@ func (o *obeyer) order(ctx context.Context, t *topic, now intent.Intent, wg *syn
 	if n := o.orders[t.name]; n != nil && n.number() == now.Cause.Number || n == nil && t.answered() == now.Cause.Number {
 		return false // it is being obeyed, or was
 	}
-	o.orders[t.name] = &order{topic: t, want: now, since: time.Now(), partitions: o.l.answersFor(t, now.Cause.Number),
+	o.orders[t.name] = &order{topic: t, want: now, since: time.Now(), partitions: o.l.answersFor(t, was.Want, now.Cause.Number),
 		acked: make(map[int32]control.Acked)}
 	return true
 }

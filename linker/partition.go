@@ -65,6 +65,7 @@ type partition struct {
 	accepting             acceptance
 	begun                 bool // the beginning of the mirror is on record
 	wrote                 bool // see settled
+	here                  bool // mirrored here, or was when an order came; guarded by the topic's lock
 
 	// maxBatchBytes is the target topic's limit as last read, set from outside.
 	maxBatchBytes atomic.Int64

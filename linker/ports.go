@@ -68,11 +68,13 @@ type Memory interface {
 	Contended() bool
 }
 
-// Turn tells whether this process may append where the target may have forgotten
-// the link's producers, so that sequences guard nothing: only the process that
-// started last may. It waits where another one has to learn of this one first.
+// Turn tells whether this process may append to a target partition where the target
+// may have forgotten the link's producers, so that sequences guard nothing: whoever
+// holds its lease may; where no lease can be had, the process that started last. It
+// waits where another one has to learn of this one first. Without a rival's name the
+// lease is what is missing.
 type Turn interface {
-	Mine(ctx context.Context) (rival string, mine bool)
+	Mine(ctx context.Context, topic string, partition int32) (rival string, mine bool)
 }
 
 // Trouble is why a cluster or topic cannot be used now. It is an error.

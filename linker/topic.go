@@ -216,21 +216,24 @@ func (t *topic) newPartition(n int32, guard time.Duration) *partition {
 }
 
 // report returns the topic's part of a status report. recorded is what the control
-// topic knows, for partitions that this process does not know itself.
+// topic knows, for partitions that this process does not mirror itself.
 func (t *topic) report(now time.Time, recorded func(topic string) state.Topic) state.Topic {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := state.Topic{SourceTopic: t.found.Topic, TargetTopic: t.found.Target, Mode: modeMirror, State: state.Active,
 		Partitions: make([]state.Partition, 0, len(t.partitions))}
-	for _, p := range t.partitions {
-		s := p.shown.report(now)
-		s.Filled, s.Padded = p.book.counts()
-		s.Flags = append(s.Flags, p.book.flags()...)
-		r.Partitions = append(r.Partitions, s)
+	for n, p := range t.partitions {
+		if p.here {
+			r.Partitions = append(r.Partitions, p.report(now))
+		} else {
+			r.Partitions = append(r.Partitions, t.unmirrored(int32(n), now, recorded))
+		}
 	}
 	if len(t.partitions) == 0 {
 		r.State = state.Pending
-		r.Partitions = append(r.Partitions, t.unbegun(now, recorded)...)
+		for n := range t.found.Partitions {
+			r.Partitions = append(r.Partitions, t.unbegun(n, now, recorded))
+		}
 	}
 	if t.want.Want != intent.Mirror && len(r.Partitions) == 0 {
 		r.State, r.Detail, r.Hint = orderStates[t.want.Want], orderDetail(t.want), orderHint(t.want)
@@ -247,24 +250,40 @@ func (t *topic) report(now time.Time, recorded func(topic string) state.Topic) s
 	return r
 }
 
-// unbegun stands for the partitions of a topic whose loops never ran here. The lock
-// is held.
-func (t *topic) unbegun(now time.Time, recorded func(topic string) state.Topic) (all []state.Partition) {
+// report returns what this process knows of a partition.
+func (p *partition) report(now time.Time) state.Partition {
+	s := p.shown.report(now)
+	s.Filled, s.Padded = p.book.counts()
+	s.Flags = append(s.Flags, p.book.flags()...)
+	return s
+}
+
+// unbegun stands for a partition of a topic that was not begun here. The lock is
+// held.
+func (t *topic) unbegun(n int32, now time.Time, recorded func(topic string) state.Topic) state.Partition {
 	if t.want.Want == intent.Mirror {
-		for n := range t.found.Partitions {
-			all = append(all, t.waiting(n, now))
-		}
-		return all
+		return t.waiting(n, now)
 	}
+	return t.unmirrored(n, now, recorded)
+}
+
+// unmirrored stands for a partition that another process mirrors, or nobody: as it
+// was last recorded. The lock is held.
+func (t *topic) unmirrored(n int32, now time.Time, recorded func(topic string) state.Topic) state.Partition {
+	p := newShown(n, "").report(now)
 	known := recorded(t.name).Partitions
-	for n := range t.found.Partitions {
-		p := newShown(n, t.link.o.Worker).report(now)
-		if i := slices.IndexFunc(known, func(k state.Partition) bool { return k.Partition == n }); i >= 0 {
-			p = known[i]
-		}
-		all = append(all, asOrdered(t.want, p))
+	if i := slices.IndexFunc(known, func(k state.Partition) bool { return k.Partition == n }); i >= 0 {
+		p = known[i]
+	} else {
+		p.Detail = "no klink of this link has recorded its state yet"
 	}
-	return all
+	switch {
+	case t.want.Want != intent.Mirror:
+		return asOrdered(t.want, p)
+	case !t.link.o.Lease.Share(t.found.Target, n).Joined:
+		return unseenPartition(p) // whoever recorded it may be gone
+	}
+	return p
 }
 
 // troubleState is the state of a topic that cannot be mirrored as a whole.
@@ -285,7 +304,7 @@ func (t *topic) troubleState() state.State {
 
 // waiting stands for a partition whose loop does not run yet.
 func (t *topic) waiting(n int32, now time.Time) state.Partition {
-	p := newShown(n, t.link.o.Worker).report(now)
+	p := newShown(n, "").report(now)
 	p.AsOf = state.Seen{Time: now}
 	if t.trouble != nil {
 		p.State, p.Reason, p.Detail, p.Hint = t.troubleState(), string(t.trouble.Reason), t.trouble.Detail, t.trouble.hint()

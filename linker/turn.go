@@ -47,8 +47,16 @@ func (l *Link) startedClean() bool {
 	return l.clean
 }
 
-// Mine implements Turn.
-func (l *Link) Mine(ctx context.Context) (rival string, mine bool) {
+// Mine implements Turn. The lease decides. Whoever is alone on record needs none;
+// and where the group may not be joined at all, the record decides between those
+// that are.
+func (l *Link) Mine(ctx context.Context, topic string, partition int32) (rival string, mine bool) {
+	if _, held := l.o.Lease.Held(topic, partition); held {
+		return "", true
+	}
+	if alone, _ := l.alone(); !alone && troubleReason(l.o.Lease.Trouble()) != state.NoPermission {
+		return "", false
+	}
 	l.mu.Lock()
 	store, until := l.store, l.yieldUntil
 	l.mu.Unlock()

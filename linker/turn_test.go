@@ -11,7 +11,9 @@ import (
 
 	"klink/fetcher/batch"
 	"klink/linker/fill"
+	"klink/linker/remote"
 	"klink/linker/state"
+	"klink/linker/workers"
 )
 
 // turns is the Turn of one of several processes.
@@ -21,7 +23,7 @@ type turns struct {
 	me    int
 }
 
-func (t turns) Mine(context.Context) (string, bool) {
+func (t turns) Mine(context.Context, string, int32) (string, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return fmt.Sprint(*t.whose), *t.whose == t.me
@@ -75,28 +77,39 @@ func TestG3_TwinsWhoseProducerIsForgotten(t *testing.T) {
 	}
 }
 
-// TestTheLastToStartHasTheTurn: the record of the control topic decides; a
-// process that ends leaves it to nobody, and one that lets a partition stand
-// still for half a minute loses it.
+// barred is a group that may not be joined.
+type barred struct{ memLease }
+
+func (barred) Held(string, int32) (time.Time, bool)     { return time.Time{}, false }
+func (barred) Share(string, int32) (none workers.Share) { return none }
+func (barred) Trouble() error {
+	return &remote.Fault{Op: "join", Reason: state.NoPermission, Err: errLost}
+}
+
+// TestTheLastToStartHasTheTurn: where no lease can be had, the record of the control
+// topic decides; a process that ends leaves it to nobody, and one that lets a
+// partition stand still for half a minute loses it.
 func TestTheLastToStartHasTheTurn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld()
 		w.add("a", 1, 1)
-		first, endFirst := w.run(t)
+		first := w.link(t, "w")
+		first.o.Lease = barred{}
+		endFirst := w.start(t, first)
 		mustBe(t, topicReport(t, first, "a"), state.Active, "")
-		if _, mine := first.Mine(t.Context()); !mine {
+		if _, mine := first.Mine(t.Context(), "a", 0); !mine {
 			t.Error("alone, and not its turn")
 		}
 		second := w.link(t, "later")
-		second.store = w
+		second.store, second.o.Lease = w, barred{}
 		began := time.Now()
 		if err := second.claim(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
-		if _, mine := second.Mine(t.Context()); !mine || time.Since(began) < yieldTime {
+		if _, mine := second.Mine(t.Context(), "a", 0); !mine || time.Since(began) < yieldTime {
 			t.Errorf("mine %v after %v: the first must have time to learn of it", mine, time.Since(began))
 		}
-		if rival, mine := first.Mine(t.Context()); mine || rival != "later" {
+		if rival, mine := first.Mine(t.Context(), "a", 0); mine || rival != "later" {
 			t.Errorf("the first still has the turn, beside %q", rival)
 		}
 		endFirst()

@@ -57,10 +57,15 @@ func (l *Link) lookOnce(ctx context.Context) {
 	}
 }
 
+// partitions lists those that this process mirrors, or did when an order came.
 func (l *Link) partitions() (all []*partition) {
 	for _, t := range l.listed() {
 		t.mu.Lock()
-		all = append(all, t.partitions...)
+		for _, p := range t.partitions {
+			if p.here {
+				all = append(all, p)
+			}
+		}
 		t.mu.Unlock()
 	}
 	return all
@@ -125,35 +130,47 @@ func (l *Link) recordChanges(ctx context.Context) error {
 		l.sentPos = pos
 		l.mu.Unlock()
 	}
+	recorded := recordedStates(store.States(r.Name))
 	for _, t := range r.Topics {
 		if t.State == state.Removed {
 			continue // what was on record of it is taken off, and must not come back
 		}
-		print := fingerprint(t)
-		l.mu.Lock()
-		same := l.sent[t.SourceTopic] == print
-		l.mu.Unlock()
-		if same {
+		if was, known := recorded[t.SourceTopic]; known && l.fingerprint(t) == l.fingerprint(was) {
 			continue
 		}
 		if err := store.PutState(ctx, control.StateRecord{Link: r.Name, Topic: t, AsOf: now}); err != nil {
 			return err
 		}
-		l.mu.Lock()
-		l.sent[t.SourceTopic] = print
-		l.mu.Unlock()
 	}
 	return nil
 }
 
-// fingerprint is a topic's report without what changes by time alone.
-func fingerprint(t state.Topic) string {
-	ps := make([]state.Partition, len(t.Partitions))
-	for i, p := range t.Partitions {
-		p.AsOf, p.LagSeconds = state.Seen{}, nil
-		ps[i] = p
+// fingerprint is what of a topic's report is for this process to record: its own
+// partitions, without what changes by time alone or follows from the rest, and what
+// is said of the topic itself where the first of them is its own, or nobody's. What
+// others recorded goes along from the view: should it be older than what they have
+// recorded meanwhile, they find that it differs and write it once more.
+func (l *Link) fingerprint(t state.Topic) string {
+	own := make([]state.Partition, 0, len(t.Partitions))
+	for _, p := range t.Partitions {
+		if p.Worker == l.o.Worker {
+			p.AsOf, p.LagSeconds, p.Hint = state.Seen{}, nil, ""
+			own = append(own, p)
+		}
 	}
-	t.Partitions = ps
+	of := ""
+	if len(t.Partitions) > 0 {
+		of = t.Partitions[0].Worker
+	}
+	t.Partitions, t.Hint = own, ""
+	if of == "" {
+		t.Detail = "" // each process may put it in other words
+	} else if of != l.o.Worker {
+		t.Reason, t.Detail = "", ""
+		if !t.State.Ordered() {
+			t.State = ""
+		}
+	}
 	b, err := json.Marshal(t)
 	if err != nil {
 		return ""
@@ -165,7 +182,7 @@ func fingerprint(t state.Topic) string {
 // ever reached it shows what the control topic knows.
 func (l *Link) Report() state.Link {
 	l.mu.Lock()
-	r := state.Link{Name: l.o.Name, Mode: modeMirror, State: l.pos.State, Reason: string(l.pos.Reason), Detail: l.pos.Detail,
+	r := state.Link{Worker: l.o.Worker, Name: l.o.Name, Mode: modeMirror, State: l.pos.State, Reason: string(l.pos.Reason), Detail: l.pos.Detail,
 		Hint: l.hint, Topics: []state.Topic{}, Groups: []state.Group{}}
 	store, found := l.store, l.found
 	l.mu.Unlock()
@@ -189,6 +206,15 @@ func (l *Link) Report() state.Link {
 		r.Topics = append(r.Topics, t.report(now, of))
 	}
 	return cutOff(r)
+}
+
+// own is a report with nothing of other processes, who report that themselves.
+func (l *Link) own() state.Link {
+	r := l.Report()
+	for i, t := range r.Topics {
+		r.Topics[i].Partitions = slices.DeleteFunc(t.Partitions, func(p state.Partition) bool { return p.Worker != l.o.Worker && p.Worker != "" })
+	}
+	return r
 }
 
 // recordedStates are the topics of recorded states by name.
@@ -231,12 +257,16 @@ func unseen(t state.Topic) state.Topic {
 	t.State, t.Reason, t.Detail, t.Hint = state.Pending, "", "", ""
 	ps := make([]state.Partition, len(t.Partitions))
 	for i, p := range t.Partitions {
-		if p.State != state.Halted {
-			p.State, p.Reason, p.Detail, p.Hint = state.Pending, "", "", ""
-		}
-		p.LagRecords, p.LagSeconds = nil, nil
-		ps[i] = p
+		ps[i] = unseenPartition(p)
 	}
 	t.Partitions = ps
 	return t
+}
+
+func unseenPartition(p state.Partition) state.Partition {
+	if p.State != state.Halted {
+		p.State, p.Reason, p.Detail, p.Hint = state.Pending, "", "", ""
+	}
+	p.LagRecords, p.LagSeconds = nil, nil
+	return p
 }

@@ -103,6 +103,11 @@ func TestReady(t *testing.T) {
 			topic.Partitions, topic.State, topic.Reason = nil, state.Pending, "TOPIC_MISSING"
 		}, ""},
 		{"retrying", func(r *state.Report) { r.Links[0].Topics[0].Partitions[0].State = state.Pending }, ""},
+		{"another process's", func(r *state.Report) {
+			r.Links[0].Worker = "here"
+			p := &r.Links[0].Topics[0].Partitions[0]
+			p.Worker, p.AsOf = "there", state.Seen{Time: now.Add(-90 * time.Second)}
+		}, ""},
 		{"stale", func(r *state.Report) {
 			r.Links[0].Topics[0].Partitions[0].AsOf = state.Seen{Time: now.Add(-90 * time.Second)}
 		}, "link east: orders/0: no news for 1m30s"},

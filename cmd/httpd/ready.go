@@ -45,6 +45,9 @@ func linkSpots(asOf time.Time, l state.Link) []string {
 			out = append(out, fmt.Sprintf("link %s: %s: %s", l.Name, t.SourceTopic, spot))
 		}
 		for _, p := range t.Partitions {
+			if p.Worker != "" && p.Worker != l.Worker {
+				continue // another process sees it, or not
+			}
 			if spot := partitionSpot(asOf, p); spot != "" {
 				out = append(out, fmt.Sprintf("link %s: %s/%d: %s", l.Name, t.SourceTopic, p.Partition, spot))
 			}

@@ -152,10 +152,10 @@ var about = map[Reason]About{
 	TooFewBrokers:     {Explanation: "the target has fewer brokers than the replication factor asks for", Hint: "start the missing brokers or set topics.replication_factor; klink goes on by itself", Remote: true},
 	TopicRefused:      {Explanation: "the target topic cannot be made or used as it is", Hint: "see the detail; klink tries again", Remote: true},
 	SourceShort:       {Explanation: "the source's log ends within what an operator accepted on the target", Hint: "mirroring goes on once the source has passed the named offset; what it writes up to there is not on the target", Remote: true},
-	Superseded:        {Explanation: "another klink of this link started later; while records are so old that the target forgets producers, only the one that started last appends", Hint: "stop one of the two; this one takes over when the other makes no progress for half a minute", Remote: true},
+	Superseded:        {Explanation: "another klink of this link started later, and the link's group may not be joined; while records are so old that the target forgets producers, only the one that started last appends", Hint: "stop one of the two; this one takes over when the other makes no progress for half a minute", Remote: true},
 	FillUnknown:       {Explanation: "a request that fills a gap with markers was not answered clearly, and it is not settled yet how many of them were written", Hint: "klink waits until the target's leader answers and its log end has stood still, half a minute by default, and goes on by itself", Remote: true},
-	NotOwner: {Explanation: "what comes next on the source is a gap, which only the member of the link's group that holds the partition may fill",
-		Hint: "klink joins the group within some seconds; if another klink of this link holds the partition, that one fills the gap", Remote: true},
+	NotOwner: {Explanation: "what comes next is for the member of the link's group alone that holds the partition: a gap to be filled, or records so old that the target forgets producers",
+		Hint: "klink joins the group within some seconds; if another klink of this link holds the partition, that one goes on", Remote: true},
 	ControlUnwritable: {Explanation: "klink's control topic on the target cannot be read or written", Hint: "check the rights on __klink and the target's health; klink goes on by itself", Remote: true},
 }
 

@@ -11,6 +11,9 @@ type Report struct {
 
 // Link is one link's part of a Report.
 type Link struct {
+	// Worker is the process that reports; partitions with another one are as that
+	// one recorded them last.
+	Worker string  `json:"-"`
 	Name   string  `json:"name"`
 	Mode   string  `json:"mode"`
 	State  State   `json:"state"`

@@ -38,6 +38,12 @@
 // go on. The wait ends at the latest when the lease of those writes would have,
 // and a write must be over by then (Permit.Until).
 //
+// # Who mirrors what
+//
+// The assignment also spreads the work that needs no lease (Share): data are
+// guarded by their sequences, so whoever loses the group goes on with what it had
+// until it hears that somebody else has it.
+//
 // # Invariants
 //
 //	W1  Held is true only for partitions of the last assignment, and only once a
@@ -54,6 +60,8 @@
 //	W7  Both the monotonic and the wall clock must agree that a lease holds: the
 //	    monotonic one stands still while a machine sleeps, the other one jumps.
 //	W8  No Fetch, ListOffsets or OffsetCommit request is ever sent.
+//	W9  Partitions go to another member in an orderly way only once BeforeGivingUp's
+//	    function has returned for them.
 //
 // # Limits
 //

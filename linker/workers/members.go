@@ -99,13 +99,49 @@ type Members struct {
 	lease   *lease
 	lapsed  bool // as it was last told
 	trouble trouble
+	// heard are the topics of which anything was ever assigned here, and adrift what
+	// was lost since the last assignment.
+	heard  map[string]bool
+	adrift map[Partition]bool
+	giveUp func(ctx context.Context, ps []Partition)
 }
 
 // New returns a membership that joins nothing before Run.
 func New(o Options) *Members {
 	o.setDefaults()
 	return &Members{opts: o, met: newMetrics(o.Meter, o.Link), changed: make(chan struct{}, 1), watch: make(chan struct{}, 1),
-		beatNow: make(chan struct{}, 1), watched: make(map[string]time.Time), lease: newLease(o.SessionTimeout - o.Margin)}
+		beatNow: make(chan struct{}, 1), watched: make(map[string]time.Time), lease: newLease(o.SessionTimeout - o.Margin),
+		heard: make(map[string]bool), adrift: make(map[Partition]bool)}
+}
+
+// BeforeGivingUp sets what is done before the group gives partitions to somebody
+// else in an orderly way: f returns once this process sends nothing to them any
+// more, or when its context ends. They are not assigned here by then. It is not
+// called for what is lost.
+func (m *Members) BeforeGivingUp(f func(ctx context.Context, ps []Partition)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.giveUp = f
+}
+
+// Share is what is known of who works on a partition.
+type Share struct {
+	// Mine: it is assigned to this process; or it was when the group was lost, and
+	// nobody has been heard of to have it since.
+	Mine bool
+	// Heard: a partition of its topic was ever assigned here.
+	Heard bool
+	// Joined: any assignment was ever heard of, be it of nothing.
+	Joined bool
+}
+
+// Share tells who works on a target partition, as far as this process knows. It
+// says nothing of whether a lease is held: see Held for that.
+func (m *Members) Share(topic string, partition int32) Share {
+	p := Partition{topic, partition}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return Share{Mine: m.lease.held[p] != nil || m.adrift[p], Heard: m.heard[topic], Joined: !m.joined.IsZero()}
 }
 
 // Watch names the target topics to share; it replaces what was named before.
@@ -278,14 +314,18 @@ func (m *Members) assigned(ctx context.Context, ps []Partition) {
 	if m.joined.IsZero() {
 		m.joined = now
 	}
+	clear(m.adrift)
+	for _, p := range ps {
+		m.heard[p.Topic] = true
+	}
 	m.met.assigned(ctx, m.lease.assign(ps, func(p Partition) bool { return m.lateLocked(p, now) }))
 	m.trouble.assigned(ps)
 	m.mu.Unlock()
 	poke(m.beatNow)
 	if len(ps) > 0 {
 		m.opts.Logger.Info("partitions assigned", keyGroup, m.opts.Group, keyCount, len(ps))
-		poke(m.changed)
 	}
+	poke(m.changed) // also by nothing: what was adrift has another owner now
 }
 
 // lateLocked tells whether a partition comes so late that a member that was alive
@@ -299,14 +339,19 @@ func (m *Members) lateLocked(p Partition, now time.Time) bool {
 	return now.Sub(since) > m.opts.SessionTimeout-2*m.opts.Heartbeat
 }
 
-// revoked gives partitions up (W4) and waits for the writes under way (W5).
+// revoked gives partitions up (W4) and waits for the writes under way (W5), and for
+// whatever else this process does there (W9).
 func (m *Members) revoked(life context.Context, ps []Partition) {
 	m.mu.Lock()
 	gone, busy := m.lease.drop(ps)
 	m.met.assigned(life, -gone)
+	giveUp := m.giveUp
 	m.mu.Unlock()
 	for _, h := range busy {
 		h.wait(life)
+	}
+	if giveUp != nil && len(ps) > 0 {
+		giveUp(life, ps)
 	}
 	if len(ps) > 0 {
 		m.opts.Logger.Info("partitions given up", keyGroup, m.opts.Group, keyCount, len(ps))
@@ -318,6 +363,9 @@ func (m *Members) revoked(life context.Context, ps []Partition) {
 func (m *Members) lost(ctx context.Context, ps []Partition) {
 	m.mu.Lock()
 	gone, _ := m.lease.drop(ps)
+	for _, p := range ps {
+		m.adrift[p] = true
+	}
 	m.met.assigned(ctx, -gone)
 	m.lease.void()
 	m.mu.Unlock()

@@ -275,3 +275,45 @@ func TestOptions(t *testing.T) {
 		})
 	}
 }
+
+// W9: what is mirrored is over before somebody else is given it, and what is lost is
+// gone on with until somebody else has it.
+func TestShares(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t, map[string]int32{"a": 4})
+		mine := func(w *worker) (n int) {
+			for p := range int32(4) {
+				if w.Share("a", p).Mine {
+					n++
+				}
+			}
+			return n
+		}
+		one := r.start("a")
+		if s := one.Share("a", 0); s != (Share{}) {
+			t.Errorf("before anything is heard: %+v", s)
+		}
+		var given []Partition
+		late := time.Second
+		one.BeforeGivingUp(func(_ context.Context, ps []Partition) {
+			given = append(given, ps...)
+			time.Sleep(late)
+		})
+		r.pass(5*time.Second, "all", func() bool { return mine(one) == 4 })
+		two := r.start("a")
+		r.pass(session, "a revocation", func() bool { return mine(one) == 2 })
+		if took := r.pass(session, "the other one", func() bool { return mine(two) == 2 }); took < late || len(given) != 2 {
+			t.Errorf("taken over after %v, given up %v", took, given)
+		}
+		if s := two.Share("a", given[0].Partition); s != (Share{Mine: true, Heard: true, Joined: true}) {
+			t.Errorf("%+v", s)
+		}
+		again := one.wire.freeze()
+		r.pass(3*session, "the other one to have all", func() bool { return mine(two) == 4 })
+		if mine(one) != 2 {
+			t.Error("cut off, and it knows of another owner")
+		}
+		again()
+		r.pass(time.Minute, "halves again", func() bool { return mine(one) == 2 && mine(two) == 2 && r.holds(one) == 2 })
+	})
+}
