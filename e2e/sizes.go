@@ -47,4 +47,21 @@ var (
 	FarStart = Size{Short: 10_000_000, Long: 1_000_000_000}
 	// ManyPartitions of one topic, mirrored with the default memory.
 	ManyPartitions = Size{Short: 200, Long: 2_000}
+	// MovedRecords are consumed before a promotion.
+	MovedRecords = Size{Short: 10_000, Long: 1_000_000}
+	// MoveSeconds is how long consumers keep up before the source is killed.
+	MoveSeconds = Size{Short: 2, Long: 120}
+	// ZombieRounds are rounds of workers that are killed, frozen and cut off.
+	ZombieRounds = Size{Short: 1, Long: 10}
+	// CommandKills are steps of promote, and of failover, at which it is killed,
+	// before the step and after it.
+	CommandKills = Size{Short: 3, Long: 12}
+	// ScalePartitions and ScaleGroups are those of one link on one klink.
+	ScalePartitions = Size{Short: 1_000, Long: 10_000}
+	ScaleGroups     = Size{Short: 100, Long: 500}
+	// RoundTrips are planned switches there and back.
+	RoundTrips = Size{Short: 2, Long: 10}
+	// SyncedGroups commit once a second for ten partitions each, for SyncedSeconds.
+	SyncedGroups  = Size{Short: 100, Long: 500}
+	SyncedSeconds = Size{Short: 8, Long: 60}
 )
