@@ -26,7 +26,6 @@ type memMember struct {
 	mine   map[workers.Partition]int // the term of each
 	heard  map[string]bool
 	joined bool
-	lapsed bool
 }
 
 func (g *memGroup) member(name string) *memMember {

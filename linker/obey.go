@@ -55,13 +55,6 @@ func (l *Link) learn() {
 	}
 }
 
-// wants is what operators want, as it is obeyed.
-func (l *Link) wants() intent.Intents {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.intents
-}
-
 // obey follows what operators want, until ctx ends.
 func (l *Link) obey(ctx context.Context, wg *sync.WaitGroup) {
 	o := &obeyer{l: l, orders: make(map[string]*order), pended: make(map[int32]*pended), moved: true}

@@ -2,7 +2,6 @@ package linker
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -135,7 +134,7 @@ func (l *Link) recordChanges(ctx context.Context) error {
 		if t.State == state.Removed {
 			continue // what was on record of it is taken off, and must not come back
 		}
-		if was, known := recorded[t.SourceTopic]; known && l.fingerprint(t) == l.fingerprint(was) {
+		if was, known := recorded[t.SourceTopic]; known && sameRecord(l.o.Worker, was, t) {
 			continue
 		}
 		if err := store.PutState(ctx, control.StateRecord{Link: r.Name, Topic: t, AsOf: now}); err != nil {
@@ -143,39 +142,6 @@ func (l *Link) recordChanges(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// fingerprint is what of a topic's report is for this process to record: its own
-// partitions, without what changes by time alone or follows from the rest, and what
-// is said of the topic itself where the first of them is its own, or nobody's. What
-// others recorded goes along from the view: should it be older than what they have
-// recorded meanwhile, they find that it differs and write it once more.
-func (l *Link) fingerprint(t state.Topic) string {
-	own := make([]state.Partition, 0, len(t.Partitions))
-	for _, p := range t.Partitions {
-		if p.Worker == l.o.Worker {
-			p.AsOf, p.LagSeconds, p.Hint = state.Seen{}, nil, ""
-			own = append(own, p)
-		}
-	}
-	of := ""
-	if len(t.Partitions) > 0 {
-		of = t.Partitions[0].Worker
-	}
-	t.Partitions, t.Hint = own, ""
-	if of == "" {
-		t.Detail = "" // each process may put it in other words
-	} else if of != l.o.Worker {
-		t.Reason, t.Detail = "", ""
-		if !t.State.Ordered() {
-			t.State = ""
-		}
-	}
-	b, err := json.Marshal(t)
-	if err != nil {
-		return ""
-	}
-	return string(b)
 }
 
 // Report returns the link's part of a status report. Before the source was
@@ -215,15 +181,6 @@ func (l *Link) own() state.Link {
 		r.Topics[i].Partitions = slices.DeleteFunc(t.Partitions, func(p state.Partition) bool { return p.Worker != l.o.Worker && p.Worker != "" })
 	}
 	return r
-}
-
-// recordedStates are the topics of recorded states by name.
-func recordedStates(all []control.StateRecord) map[string]state.Topic {
-	out := make(map[string]state.Topic, len(all))
-	for _, s := range all {
-		out[s.Topic.SourceTopic] = s.Topic
-	}
-	return out
 }
 
 // cutOff lets a link that counts as ACTIVE show at once that a cluster is away,
