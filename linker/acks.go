@@ -35,7 +35,7 @@ func (n *order) number() int32 { return n.want.Cause.Number }
 // tell logs an order that is carried out, once. A link's is told by itself.
 func (n *order) tell() {
 	if c := n.want.Cause; !n.want.PausedByLink() {
-		n.topic.log.Info("topic "+string(orderStates[n.want.Want]), "command", c.Number, "verb", c.Verb, "by", c.By)
+		n.topic.log.Info("topic "+string(control.OrderedState(n.want.Want)), "command", c.Number, "verb", c.Verb, "by", c.By)
 	}
 }
 

@@ -194,8 +194,8 @@ func (t *topic) finish() (ended []finished, all bool) {
 		}
 		was := p.shown.position()
 		reason := orderReason(t.want, was.Reason)
-		if was.State != orderStates[t.want.Want] || was.Detail != orderDetail(t.want) {
-			p.shown.moveHinted(orderEvents[t.want.Want], reason, orderDetail(t.want), orderHint(t.want))
+		if was.State != control.OrderedState(t.want.Want) || was.Detail != t.want.Detail() {
+			p.shown.moveHinted(orderEvents[t.want.Want], reason, t.want.Detail(), t.want.Hint())
 		}
 		ended = append(ended, finished{n: int32(n), dst: p.dst, wrote: p.settled(time.Now())})
 	}

@@ -134,7 +134,7 @@ func (l *Link) wanted(in intent.Intents) {
 // well is what the link shows while its clusters are well. The lock is held.
 func (l *Link) well() (state.Position, string) {
 	if i := l.intents.Link(); i.Want == intent.Paused {
-		return state.Position{State: state.Paused, Detail: orderDetail(i)}, orderHint(i)
+		return state.Position{State: state.Paused, Detail: i.Detail()}, i.Hint()
 	}
 	return state.Position{State: state.Active}, ""
 }
@@ -178,7 +178,7 @@ func (o *obeyer) resume(ctx context.Context, t *topic, was, now intent.Intent, w
 		t.forget()
 	}
 	if c := now.Cause; was.Want != intent.Mirror && !was.PausedByLink() {
-		t.log.Info("topic is mirrored again", "was", orderStates[was.Want], "command", c.Number, "verb", c.Verb, "by", c.By)
+		t.log.Info("topic is mirrored again", "was", control.OrderedState(was.Want), "command", c.Number, "verb", c.Verb, "by", c.By)
 	}
 	t.start(ctx, wg)
 }

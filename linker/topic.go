@@ -236,7 +236,7 @@ func (t *topic) report(now time.Time, recorded func(topic string) state.Topic) s
 		}
 	}
 	if t.want.Want != intent.Mirror && len(r.Partitions) == 0 {
-		r.State, r.Detail, r.Hint = orderStates[t.want.Want], orderDetail(t.want), orderHint(t.want)
+		r.State, r.Detail, r.Hint = control.OrderedState(t.want.Want), t.want.Detail(), t.want.Hint()
 	}
 	for _, s := range r.Partitions {
 		if s.State.Severity() > r.State.Severity() {
@@ -279,7 +279,7 @@ func (t *topic) unmirrored(n int32, now time.Time, recorded func(topic string) s
 	}
 	switch {
 	case t.want.Want != intent.Mirror:
-		return asOrdered(t.want, p)
+		return control.Ordered(t.want, p)
 	case !t.link.o.Lease.Share(t.found.Target, n).Joined:
 		return unseenPartition(p) // whoever recorded it may be gone
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"klink/linker/intent"
 	"klink/linker/state"
 )
 
@@ -39,7 +40,9 @@ func (v *View) linkReport(name string, asOf time.Time) state.Link {
 	if r, ok := v.links[name]; ok {
 		l.Mode = r.Mode
 	}
+	wanted := v.Intents(name)
 	for _, s := range v.States(name) {
+		s.Topic = orderedTopic(wanted.Of(s.Topic.SourceTopic), s.Topic)
 		if len(l.Topics) == 0 || s.Topic.State.Severity() > l.State.Severity() {
 			l.State, l.Reason = s.Topic.State, s.Topic.Reason
 		}
@@ -49,6 +52,9 @@ func (v *View) linkReport(name string, asOf time.Time) state.Link {
 		l.Mode, l.State, l.Reason, l.Detail = s.Mode, s.State, string(s.Reason), s.Detail
 	}
 	l.Hint = hintOf(l.Reason)
+	if i := wanted.Link(); i.Want == intent.Paused && l.State == state.Active {
+		l.State, l.Reason, l.Detail, l.Hint = state.Paused, "", i.Detail(), i.Hint()
+	}
 	return l
 }
 
