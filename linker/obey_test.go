@@ -321,6 +321,23 @@ func TestFenceReadsAsStopped(t *testing.T) {
 	})
 }
 
+// TestFenceIsNoDivergence: a fence takes an offset at which the source may have a
+// record by now; what is found there is the fence all the same.
+func TestFenceIsNoDivergence(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 1)
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		end()
+		w.log(w.dst, feed.Partition{Topic: "a"}).fence(1)
+		w.more("a", 0, 5)
+		l, end = w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Halted, state.Fenced)
+		end()
+	})
+}
+
 // TestG4_LostControlTopicIsNotGuessed: what a klink wrote is not gone on with when
 // nothing is on record of it; a fence tells by itself.
 func TestG4_LostControlTopicIsNotGuessed(t *testing.T) {

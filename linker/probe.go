@@ -44,6 +44,9 @@ func (p *partition) probe(ctx, hard context.Context) *stop {
 	if s := p.openBook(ctx, dst); s != nil {
 		return s
 	}
+	if s := p.fenced(tail); s != nil {
+		return s
+	}
 	if s := p.accept(ctx, src, dst); s != nil {
 		return s
 	}
@@ -175,6 +178,15 @@ func (p *partition) readTail(ctx context.Context, dst feed.Bounds) (batch.Header
 // owns tells whether a batch was written by this mirror.
 func (p *partition) owns(h batch.Header) bool { return h.ProducerID == p.identity.ProducerID }
 
+// fenced halts where the target's log ends with a fence. It stands where the
+// source may have a record by now, so that nothing is compared before.
+func (p *partition) fenced(tail batch.Header) *stop {
+	if epoch := p.identity.ProducerEpoch; p.owns(tail) && tail.ProducerEpoch > epoch {
+		return halt(state.Fenced, "the target's last batch has producer epoch %d, above %d", tail.ProducerEpoch, epoch)
+	}
+	return nil
+}
+
 // mirrored tells whether this link ever wrote here: lineage is recorded ahead
 // of the first batch (K3).
 func (p *partition) mirrored() bool {
@@ -189,9 +201,6 @@ func (p *partition) mirrored() bool {
 // the twin's; so where it is needed, the end is read again after it.
 func (p *partition) findSequence(ctx context.Context, end int64, tail batch.Header) *stop {
 	epoch := p.identity.ProducerEpoch
-	if p.owns(tail) && tail.ProducerEpoch > epoch {
-		return halt(state.Fenced, "the target's last batch has producer epoch %d, above %d", tail.ProducerEpoch, epoch)
-	}
 	ps, err := p.target.ProducerState(ctx, p.dst, p.identity.ProducerID)
 	switch {
 	case err == nil && ps.Known && ps.Epoch > epoch:
