@@ -37,6 +37,7 @@ var rooms = []room{
 	{"linker/switchover", []string{"fetcher/batch", "fetcher/feed", "linker/appender", "linker/control", "linker/intent", "linker/ledger", "linker/remote", "linker/state", "linker/topics"}, "promote and failover read and write through ports and know no data path"},
 	{"linker/groups/commits", []string{"fetcher/batch", "fetcher/leaders", "linker/remote", "linker/state"}, "it follows a log and knows nothing of what is done with it"},
 	{"linker/...", []string{"fetcher/batch", "fetcher/feed", "fetcher/leaders", "linker/..."}, "the target side declares what it needs of the source side in ports.go"},
+	{"comparator", []string{"fetcher/batch", "fetcher/leaders"}, "the audit shares no code with what it audits but the reader of batches"},
 	{"cmd/lab/...", []string{"cmd/lab/..."}, "the clusters and judges of tests share no code with what they judge"},
 	{"cmd/demo", []string{"cmd/lab/...", "cmd/config", "cmd/telemetry", "linker/state"}, "the demo is given the daemon as klink run builds it, and judges it from outside"},
 	{"cmd/app/...", []string{"..."}, "the wiring knows every room"},

@@ -1,0 +1,107 @@
+package comparator
+
+import (
+	"bytes"
+	"fmt"
+	"hash/maphash"
+
+	"klink/fetcher/batch"
+)
+
+// Print is what is kept of a visible record while two logs are compared: 40
+// bytes, whatever the record's size.
+type Print struct {
+	Offset    int64
+	Timestamp int64 // in milliseconds, -1 for none
+	// Sum is a hash of everything but the offset, Key one of the key. Both are
+	// keyed with a secret of the run (C4).
+	Sum, Key uint64
+	// Keyless records have a null key, tombstones a null value.
+	Keyless, Tombstone bool
+}
+
+// Printer makes prints. Those of one Printer, and of copies made by Again, can
+// be compared with each other. It is not safe for concurrent use.
+type Printer struct {
+	seed maphash.Seed
+	buf  []byte
+}
+
+// NewPrinter returns a Printer with a new secret.
+func NewPrinter() *Printer { return &Printer{seed: maphash.MakeSeed()} }
+
+// Again returns another Printer with the same secret.
+func (p *Printer) Again() *Printer { return &Printer{seed: p.seed} }
+
+// offsetLen is the length of the offset that the canonical form begins with.
+const offsetLen = 8
+
+// Of returns a record's print.
+func (p *Printer) Of(r batch.Record) Print {
+	p.buf = batch.AppendCanonical(p.buf[:0], r)
+	return Print{Offset: r.Offset, Timestamp: r.Timestamp, Sum: maphash.Bytes(p.seed, p.buf[offsetLen:]), Key: maphash.Bytes(p.seed, r.Key),
+		Keyless: r.Key == nil, Tombstone: r.Value == nil}
+}
+
+// Range is offsets from From up to but not including To.
+type Range struct{ From, To int64 }
+
+func (r Range) has(o int64) bool { return o >= r.From && o < r.To }
+
+// Block is a part of one log: a batch, or what is known of it.
+type Block struct {
+	// Base and Next bound the offsets it stands for; Next is exclusive.
+	Base, Next int64
+	// Floor is the log start when it was read: what lies below is gone.
+	Floor int64
+	// Prints are its visible records, in order, once it is decoded.
+	Prints []Print
+	// Raw is the batch where it is not decoded yet; nil otherwise.
+	Raw []byte
+	// Records is how many records a raw batch holds.
+	Records int32
+}
+
+// decoder turns batches into prints.
+type decoder struct {
+	printer *Printer
+	span    Range
+	chain   *batch.Chain // nil: no digest is wanted
+	limits  batch.Limits
+}
+
+// decode appends the prints of the records of b that lie in the span.
+func (d *decoder) decode(dst []Print, b []byte) ([]Print, error) {
+	for r, err := range batch.Records(b, d.limits) {
+		if err != nil {
+			return dst, fmt.Errorf("decode: %w", err)
+		}
+		if !d.span.has(r.Offset) {
+			continue
+		}
+		dst = append(dst, d.printer.Of(r))
+		if d.chain != nil {
+			d.chain.Add(r)
+		}
+	}
+	return dst, nil
+}
+
+// alike reports whether two batches are the same records at the same offsets
+// without a look inside: their headers agree in all that a record's place and
+// time follow from, and the payloads are the same bytes, whose checksum holds.
+// The producer's fields and the transactional bit may differ.
+func alike(a, b []byte) bool {
+	x, err := batch.ParseHeader(a)
+	if err != nil {
+		return false
+	}
+	y, err := batch.ParseHeader(b)
+	if err != nil {
+		return false
+	}
+	same := x.BaseOffset == y.BaseOffset && x.LastOffsetDelta == y.LastOffsetDelta && x.Count == y.Count &&
+		x.FirstTimestamp == y.FirstTimestamp && x.MaxTimestamp == y.MaxTimestamp && x.Codec() == y.Codec() &&
+		x.LogAppendTime() == y.LogAppendTime() && x.HasDeleteHorizon() == y.HasDeleteHorizon()
+	return same && bytes.Equal(a[batch.HeaderLen:], b[batch.HeaderLen:]) && batch.CheckCRC(b) == nil
+}
