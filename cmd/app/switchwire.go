@@ -120,14 +120,15 @@ func (w *switcher) store(ctx context.Context, access SwitchAccess) (switchover.S
 	}
 }
 
-// source opens the source, for a promotion.
+// source opens the source, for a promotion. One that is out of reach is waited
+// for, as long as a promotion waits for anything; a wrong password is not.
 func (w *switcher) source(ctx context.Context, cfg *config.Config) (switchover.SourceEnds, error) {
 	src, err := kafka.OpenSource(kafka.Options{Link: cfg.Links[0], FetchMemory: cfg.Limits.FetchMemory, Version: Version()})
 	if err != nil {
 		return nil, err
 	}
 	w.onClose(src.Close)
-	if err := reach(ctx, src.Ping); err != nil {
+	if err := reach(ctx, src.Ping); err != nil && kafka.Classify(err).Reason != state.Unreachable {
 		return nil, fmt.Errorf("source: %w", err)
 	}
 	return switchover.NewSourceEnds(src.Admin), nil
