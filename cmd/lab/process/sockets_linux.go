@@ -13,14 +13,18 @@ import (
 	"strings"
 )
 
-// Holds tells whether the program has the TCP connection whose own end is local
+// Holds tells whether the program has the TCP connection from local to remote
 // (IPv4, host:port) open: whose a connection is that has come to a proxy.
-func (p *Process) Holds(local string) (bool, error) {
-	at, err := netip.ParseAddrPort(local)
+func (p *Process) Holds(local, remote string) (bool, error) {
+	from, err := netip.ParseAddrPort(local)
 	if err != nil {
 		return false, err
 	}
-	inode, err := socketInode(at)
+	to, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return false, err
+	}
+	inode, err := socketInode(procAddress(from), procAddress(to))
 	if err != nil || inode == "" {
 		return false, err
 	}
@@ -41,20 +45,19 @@ func (p *Process) Holds(local string) (bool, error) {
 	return false, nil
 }
 
-// socketInode finds a socket by its own address in /proc/net/tcp (proc(5)); ""
-// where there is none.
-func socketInode(local netip.AddrPort) (string, error) {
+// socketInode finds a socket by its addresses in /proc/net/tcp (proc(5)); "" where
+// there is none. One port may be the near end of connections to several others.
+func socketInode(local, remote string) (string, error) {
 	f, err := os.Open("/proc/net/tcp")
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	want := procAddress(local)
 	scanner := bufio.NewScanner(f)
 	for scanner.Scan() {
-		const own, inode = 1, 9
+		const own, far, inode = 1, 2, 9
 		fields := strings.Fields(scanner.Text())
-		if len(fields) > inode && fields[own] == want {
+		if len(fields) > inode && fields[own] == local && fields[far] == remote {
 			return fields[inode], nil
 		}
 	}
