@@ -51,8 +51,9 @@ type Mirrors interface {
 	// Delete deletes a mirror's target topic, if that is still the one on record.
 	Delete(ctx context.Context, sourceTopic string) error
 	// Forget brings the source's settings into force on a mirror's target topic, and
-	// takes all that is on record of the mirror off it.
-	Forget(ctx context.Context, sourceTopic string) error
+	// takes all that is on record of the mirror off it. The notes say what stayed as
+	// it is.
+	Forget(ctx context.Context, sourceTopic string) (notes []string, err error)
 	// ForgetLink takes the link itself off the record.
 	ForgetLink(ctx context.Context) error
 }

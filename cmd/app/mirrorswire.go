@@ -139,24 +139,34 @@ func deleteTopic(ctx context.Context, cl *kgo.Client, rec control.TopicRecord) e
 }
 
 // Forget implements Mirrors.
-func (c *console) Forget(ctx context.Context, sourceTopic string) error {
+func (c *console) Forget(ctx context.Context, sourceTopic string) (notes []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, giveTimeout)
 	defer cancel()
 	if rec, ok := c.view.Topic(c.name, sourceTopic); ok && !rec.TargetID.IsZero() {
-		source := topics.Settings{}
-		for k, v := range rec.SourceConfigs.All() {
-			source[k] = topics.Setting{Value: v.Value, Explicit: v.Explicit}
-		}
-		if len(source) == 0 {
-			source = nil // unknown
-		}
-		for _, r := range topics.NewTarget(c.dst.Admin, control.TopicName).Restore(ctx, []topics.Restoration{{Target: rec.TargetTopic, Source: source}}) {
-			if r.Err != nil && remote.ReasonOf(r.Err) != state.TopicMissing {
-				return fmt.Errorf("the source's settings are not in force: %w", r.Err)
-			}
+		if notes, err = c.restore(ctx, rec); err != nil {
+			return notes, fmt.Errorf("the source's settings are not in force: %w", err)
 		}
 	}
-	return c.store.DropTopic(ctx, c.name, sourceTopic)
+	return notes, c.store.DropTopic(ctx, c.name, sourceTopic)
+}
+
+// restore brings the source's settings into force. A topic that is gone needs none.
+func (c *console) restore(ctx context.Context, rec control.TopicRecord) (notes []string, err error) {
+	var source topics.Settings // nil where they are not on record
+	for k, v := range rec.SourceConfigs.All() {
+		if source == nil {
+			source = topics.Settings{}
+		}
+		source[k] = topics.Setting{Value: v.Value, Explicit: v.Explicit}
+	}
+	target := topics.NewTarget(c.dst.Admin, control.TopicName)
+	for _, r := range target.Restore(ctx, []topics.Restoration{{Target: rec.TargetTopic, Source: source}}) {
+		if r.Err != nil && remote.ReasonOf(r.Err) != state.TopicMissing {
+			return notes, r.Err
+		}
+		notes = append(notes, r.Notes...)
+	}
+	return notes, nil
 }
 
 // ForgetLink implements Mirrors.

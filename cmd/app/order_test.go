@@ -39,6 +39,8 @@ type fakeConsole struct {
 	did     []string
 	failing map[string]error
 	mirrors map[string]control.TopicRecord
+	// notes are those of Forget.
+	notes map[string][]string
 	// accepted is what the ledger has as such.
 	accepted map[feed.Partition]ledger.Range
 }
@@ -75,8 +77,10 @@ func (f *fakeConsole) Adopt(_ context.Context, topic string, ends map[int32]int6
 	return f.act(fmt.Sprintf("adopt %s up to %v", topic, ends))
 }
 func (f *fakeConsole) Delete(_ context.Context, topic string) error { return f.act("delete " + topic) }
-func (f *fakeConsole) Forget(_ context.Context, topic string) error { return f.act("forget " + topic) }
-func (f *fakeConsole) ForgetLink(context.Context) error             { return f.act("forget the link") }
+func (f *fakeConsole) Forget(_ context.Context, topic string) ([]string, error) {
+	return f.notes[topic], f.act("forget " + topic)
+}
+func (f *fakeConsole) ForgetLink(context.Context) error { return f.act("forget the link") }
 
 func (f *fakeConsole) Open(context.Context) error {
 	f.opened = f.openErr == nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -20,7 +21,7 @@ func (s *shell) removeCommand() *cli.Command {
 			"topics (retention works again), and takes all that is on record of the mirrors off it. The\n" +
 			"target topics and their records stay. Needs the target alone.\n\n" +
 			"For a switch use klink promote or klink failover: remove records no cut, and shuts nothing out\n" +
-			"by a fence. Topics that are mirrored still (not PAUSED, not STOPPED) are shown as such before\n" +
+			"by a fence; and klink reverse finds no way home for what was removed. Topics that are mirrored still (not PAUSED, not STOPPED) are shown as such before\n" +
 			"anything is done.\n\n" +
 			"A topic that was removed stays out although topics.include may still select it. To mirror it\n" +
 			"again: klink repair --recreate starts over, klink adopt goes on with what is there.\n\n" +
@@ -39,13 +40,16 @@ func removing(named bool) order {
 	o := order{name: "remove", verb: intent.Remove, want: intent.Removed, done: "removed",
 		title: "to be taken off the record",
 		effect: "The target topics and their records stay; the source's own settings come into force on them.\n" +
-			"What is on record of these mirrors is gone for good: ids, lineage, ledger, cuts.",
+			"What is on record of these mirrors is gone for good: ids, lineage, ledger, and the cuts that\n" +
+			"klink reverse goes by.",
 		// One that was removed before is removed again: what was left of it then goes.
 		settled:   func(intent.Intent, topicResult) (string, bool) { return "", false },
 		confirmed: acknowledged,
 		inspect:   warnMirrored,
 		finish: func(ctx context.Context, con Console, t *topicResult) error {
-			return con.Forget(ctx, t.SourceTopic)
+			notes, err := con.Forget(ctx, t.SourceTopic)
+			t.Detail = strings.Join(notes, "; ")
+			return err
 		}}
 	if !named {
 		o.close = removeLink

@@ -36,6 +36,7 @@ func TestRemove(t *testing.T) {
 	file := configFile(t, "", "east")
 	f := commanded(intent.Command{Verb: intent.Pause, Topics: []string{"payments.eu"}})
 	f.link.Topics[1].State = state.Paused
+	f.notes = map[string][]string{"payments.eu": {"retention.ms=7 stays: somebody set it"}}
 	r := execute(t.Context(), f.parts(), "remove", "orders", "payments.eu", "-c", file, "--yes")
 	if r.code != 0 || f.last().Verb != intent.Remove || r.err != "" {
 		t.Errorf("%+v", r)

@@ -69,6 +69,10 @@ func (s *shell) switchOver(c *cli.Context, w switching) error {
 		return err
 	}
 	r, err := s.switchLink(c, w, cfg)
+	var failed *switchover.ItemsFailedError
+	if errors.As(err, &failed) && (r.DryRun || w.access == LookOnly) {
+		err = fmt.Errorf("the numbers of %d of %s are not all known", failed.Failed, quantity(failed.Of, "topic"))
+	}
 	if len(r.Topics) == 0 {
 		return switchError(w.name, err)
 	}

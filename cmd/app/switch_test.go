@@ -136,6 +136,18 @@ func TestForecast(t *testing.T) {
 	golden(t, "testdata/help-forecast.golden", execute(t.Context(), Parts{}, "forecast", "--help").out)
 }
 
+// What could not be looked at makes a forecast fail, and nothing is said of doing
+// the rest.
+func TestForecastOfThePartlyUnknown(t *testing.T) {
+	f := &fakeSwitcher{result: switched(), err: &switchover.ItemsFailedError{Failed: 1, Of: 2}}
+	for _, command := range []string{"forecast", "failover --dry-run"} {
+		r := execute(t.Context(), f.parts(), append(strings.Fields(command), "--target", "t:9092")...)
+		if r.code != 1 || !strings.HasSuffix(r.err, ": the numbers of 1 of 2 topics are not all known\n") {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
 // Of many partitions only those are listed that somebody has to look at.
 func TestForecastOfMany(t *testing.T) {
 	result := lossless()

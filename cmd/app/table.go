@@ -78,7 +78,7 @@ func hints(r state.Report, rows []show.Row) []string {
 		}
 	}
 	for _, l := range r.Links {
-		if l.Reason != "" {
+		if l.Reason != "" || l.Detail != "" {
 			add("link "+l.Name, l.Reason, detailOf("", l.Detail, 0), l.Hint)
 		}
 	}
