@@ -17,6 +17,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/goleak"
 
+	"klink/fetcher/leaders"
+	"klink/linker/remote"
 	"klink/linker/state"
 )
 
@@ -372,6 +374,43 @@ func TestFollowStops(t *testing.T) {
 	r.follow(Options{})
 	<-r.f.Ready()
 	r.stop()
+}
+
+// Where a look finds no leader, or could not ask one, it is repeated; whatever has
+// its place already keeps it.
+func TestPartsAreFound(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	failed := &remote.Fault{Op: "find the ends", Reason: state.Unreachable, Err: io.ErrUnexpectedEOF}
+	l := looked{ends: map[int32]ends{1: {stable: 5, end: 9}}, faults: map[int32]error{2: failed}}
+	for name, c := range map[string]struct {
+		number int32
+		leader int32
+		placed bool
+		noted  bool
+		look   bool // needed again
+	}{
+		"no leader":              {number: 1, leader: -1, look: true},
+		"no leader, had a place": {number: 1, leader: -1, placed: true, look: true},
+		"placed before":          {number: 1, placed: true},
+		"noted":                  {number: 1, noted: true},
+		"not answered":           {number: 2, look: true},
+		"lost meanwhile":         {number: 3, look: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &part{number: c.number}
+			if c.placed {
+				p.log = newPartitionLog(c.number, ends{stable: 3, end: 3}, wanted{})
+			}
+			p.trouble.failed(kerr.NotLeaderForPartition, now)
+			noted := p.found(leaders.Leader{Broker: c.leader}, l, wanted{}, now)
+			if noted != c.noted || p.trouble.lookAt.IsZero() == c.look || (p.log != nil) != (c.placed || c.noted) {
+				t.Errorf("noted %v, look at %v, %+v", noted, p.trouble.lookAt, p.log)
+			}
+			if c.placed && p.log.next != 3 || c.noted && (p.log.next != 5 || p.log.told != 9) {
+				t.Errorf("%+v", p.log)
+			}
+		})
+	}
 }
 
 func TestLatest(t *testing.T) {

@@ -21,6 +21,7 @@ var rewrite = flag.Bool("rewrite", false, "write the expected events anew instea
 //	start stable=N end=N        where the log ended when it was asked
 //	groups NAME ...             the groups that are wanted (all)
 //	plain AT KEY=N [text]       a commit; KEY is group/topic/partition
+//	old AT KEY=N [text]         one in the format of before 0.11
 //	txn ID AT KEY=N [text]      one in producer ID's transaction
 //	delete AT KEY               a tombstone
 //	commit|abort|emptied ID AT  a marker; emptied as the log cleaner leaves it
@@ -28,6 +29,7 @@ var rewrite = flag.Bool("rewrite", false, "write the expected events anew instea
 //	record AT HEX               any other key
 //	kraft AT                    a control batch that is no marker
 //	damaged AT KEY=N            a commit with a wrong CRC
+//	magic                       an entry of a format that there is not
 //	answer [stable=N] end=N     ends an answer of the broker, and the reading
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/scripts/*.txt")
@@ -89,6 +91,8 @@ func (s *script) line(words []string) {
 		s.want.group = func(g string) bool { return strings.Contains(" "+strings.Join(args, " ")+" ", " "+g+" ") }
 	case "plain":
 		s.add(s.offset(made{at: s.number(args[0])}, args[1:]))
+	case "old":
+		s.raw = append(s.raw, s.offset(made{at: s.number(args[0])}, args[1:]).oldBytes()...)
 	case "txn":
 		s.add(s.offset(made{at: s.number(args[1]), producer: s.number(args[0]), attributes: transactional}, args[2:]))
 	case "delete":
@@ -114,6 +118,9 @@ func (s *script) line(words []string) {
 		b := s.offset(made{at: s.number(args[0])}, args[1:]).bytes(s.t)
 		b[len(b)-3] ^= 1
 		s.raw = append(s.raw, b...)
+	case "magic":
+		s.raw = append(s.raw, make([]byte, 40)...)
+		s.raw[len(s.raw)-24] = 9
 	case "answer":
 		s.answer(s.option(args, "stable"), s.option(args, "end"))
 	default:

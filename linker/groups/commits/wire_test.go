@@ -53,6 +53,20 @@ func (m made) bytes(t testing.TB) []byte {
 	return b
 }
 
+// oldBytes encodes a message of format v1, as brokers before 0.11 wrote them.
+func (m made) oldBytes() []byte {
+	body := []byte{1, 0} // magic, attributes
+	body = binary.BigEndian.AppendUint64(body, uint64(base.UnixMilli()+m.at))
+	for _, field := range [][]byte{m.key, m.value} {
+		body = binary.BigEndian.AppendUint32(body, uint32(len(field)))
+		body = append(body, field...)
+	}
+	b := binary.BigEndian.AppendUint64(nil, uint64(m.at))
+	b = binary.BigEndian.AppendUint32(b, uint32(4+len(body)))
+	b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(body))
+	return append(b, body...)
+}
+
 func offsetKeyBytes(k key) []byte {
 	v := kmsg.OffsetCommitKey{Version: 1, Group: k.group, Topic: k.topic, Partition: k.partition}
 	return v.AppendTo(nil)
