@@ -35,7 +35,9 @@ func comparePartitions(a, b feed.Partition) int {
 type seenTopic struct {
 	id         feed.TopicID
 	partitions int32
-	ops        operations
+	// epochs are the leaders' epochs by partition, -1 where they are not told.
+	epochs map[int32]int32
+	ops    operations
 }
 
 // seen is a cluster's answer about some topics; one that is not there is not in
@@ -73,7 +75,11 @@ func see(ctx context.Context, cl *kgo.Client, names []string) (seen, error) {
 			if err != nil && !errors.Is(err, kerr.LeaderNotAvailable) {
 				return out, remote.Classify("look at topic "+*t.Topic, remote.Right("Describe", "topic", *t.Topic), err)
 			}
-			out.topics[*t.Topic] = seenTopic{id: t.TopicID, partitions: int32(len(t.Partitions)), ops: operations(t.AuthorizedOperations)}
+			x := seenTopic{id: t.TopicID, partitions: int32(len(t.Partitions)), epochs: make(map[int32]int32), ops: operations(t.AuthorizedOperations)}
+			for _, p := range t.Partitions {
+				x.epochs[p.Partition] = p.LeaderEpoch
+			}
+			out.topics[*t.Topic] = x
 		}
 	}
 	return out, nil

@@ -3,7 +3,6 @@ package reverse
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
@@ -40,11 +39,9 @@ type lookedPartition struct {
 	facts   Facts
 	verdict Verdict
 	detail  string
-	// ids are the producers that the old source's leader remembers, holder the one
-	// of them with the oldest open transaction.
-	ids    map[int64]bool
-	holder *feed.Producer
-	err    error
+	// toldProducers are the old source's.
+	toldProducers
+	err error
 }
 
 // cutOf finds a partition's cut.
@@ -66,23 +63,73 @@ func cutOf(r control.CutRecord, partition int32) Cut {
 // source's ends, and those once more at the end (H2).
 func (r *Reverser) lookAt(ctx context.Context, s *survey, ts []*looked) error {
 	var jobs []job
+	onOld, onNew, seen := make(map[string]feed.TopicID), make(map[string]feed.TopicID), make(map[string]seenTopic)
 	for _, t := range ts {
 		t.partitions = make([]lookedPartition, max(t.old.partitions, t.promoted.partitions))
+		if t.old.partitions > 0 {
+			onOld[t.was.SourceTopic], seen[t.was.SourceTopic] = t.old.id, t.old
+		}
+		onNew[t.was.TargetTopic] = t.promoted.id
 		for n := range t.partitions {
 			jobs = append(jobs, job{t, int32(n)})
 		}
 	}
-	for _, pass := range []func(context.Context, job){r.oldEnds, func(ctx context.Context, j job) { r.lookInto(ctx, s, j) }, r.oldEndsAgain} {
-		g := new(errgroup.Group)
-		g.SetLimit(looksAtOnce)
-		for _, j := range jobs {
-			if p := j.found(); p.err == nil && ctx.Err() == nil {
-				g.Go(func() error { pass(ctx, j); return nil })
+	old, err := readEnds(ctx, r.o.Source.Admin, onOld)
+	if err != nil {
+		return fmt.Errorf("old source: %w", err)
+	}
+	promoted, err := readEnds(ctx, r.o.Target.Admin, onNew)
+	if err != nil {
+		return fmt.Errorf("promoted side: %w", err)
+	}
+	producers := readProducers(ctx, r.o.Source.Admin, onOld, seen)
+	g := new(errgroup.Group)
+	g.SetLimit(looksAtOnce)
+	for _, j := range jobs {
+		j.note(s, r.o.VisibleFills)
+		j.tell(old, promoted)
+		j.found().toldProducers = producers[j.onOld()]
+		if p := j.found(); p.err == nil && j.n < j.old.partitions {
+			g.Go(func() error { p.err = r.compare(ctx, j); return nil })
+		}
+	}
+	_ = g.Wait() // the functions return no errors
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return r.lookAgain(ctx, ts)
+}
+
+// lookAgain reads the old source's ends once more.
+func (r *Reverser) lookAgain(ctx context.Context, ts []*looked) error {
+	ids := make(map[string]feed.TopicID)
+	for _, t := range ts {
+		if len(t.partitions) > 0 && t.old.partitions > 0 {
+			ids[t.was.SourceTopic] = t.old.id
+		}
+	}
+	again, err := readEnds(ctx, r.o.Source.Admin, ids)
+	if err != nil {
+		return fmt.Errorf("old source: %w", err)
+	}
+	for _, t := range ts {
+		for n := range t.partitions {
+			j := job{t, int32(n)}
+			if p := j.found(); p.err == nil && j.n < t.old.partitions {
+				p.facts.Again, p.err = again[j.onOld()].Ends, answered(again, j.onOld())
 			}
 		}
-		_ = g.Wait() // the functions return no errors
 	}
-	return ctx.Err()
+	return nil
+}
+
+// answered is what stands in the way of a partition's ends.
+func answered(all map[feed.Partition]toldEnds, p feed.Partition) error {
+	e, ok := all[p]
+	if !ok {
+		return errNoAnswer
+	}
+	return e.err
 }
 
 // job is one partition to look at.
@@ -101,49 +148,25 @@ func (j job) onPromoted() feed.Partition {
 	return feed.Partition{Topic: j.was.TargetTopic, Partition: j.n}
 }
 
-// ends reads one log's ends; the true log end where the leader tells it.
-func ends(ctx context.Context, r Reader, p feed.Partition, id feed.TopicID) (Ends, error) {
-	b, err := r.Bounds(ctx, p, id)
-	if err != nil {
-		return Ends{}, err
-	}
-	return Ends{Start: max(0, b.LogStart), Stable: b.LastStable, End: max(b.LogEnd, b.HighWatermark)}, nil
-}
-
-// oldEnds reads the old source's ends; a partition that it has not got has none.
-func (r *Reverser) oldEnds(ctx context.Context, j job) {
-	p := j.found()
-	if j.n < j.old.partitions {
-		p.facts.Old, p.err = ends(ctx, r.o.Source.Reader, j.onOld(), j.old.id)
-	}
-	p.facts.Again = p.facts.Old
-}
-
-func (r *Reverser) oldEndsAgain(ctx context.Context, j job) {
-	p := j.found()
-	if j.n < j.old.partitions {
-		p.facts.Again, p.err = ends(ctx, r.o.Source.Reader, j.onOld(), j.old.id)
-	}
-}
-
-// lookInto reads the promoted side's ends and compares the logs.
-func (r *Reverser) lookInto(ctx context.Context, s *survey, j job) {
-	p := j.found()
-	f := &p.facts
-	f.Cut, f.Compacted, f.VisibleFills = cutOf(j.cut, j.n), j.was.Compacted, r.o.VisibleFills
-	if j.n < j.promoted.partitions {
-		if f.New, p.err = ends(ctx, r.o.Target.Reader, j.onPromoted(), j.promoted.id); p.err != nil {
-			return
-		}
-	}
+// note takes in what is on record.
+func (j job) note(s *survey, visibleFills bool) {
+	f := &j.found().facts
+	f.Cut, f.Compacted, f.VisibleFills = cutOf(j.cut, j.n), j.was.Compacted, visibleFills
 	if l, ok := s.old.Ledger(s.req.Link, j.was.SourceTopic, j.n); ok {
 		f.Windows = windows(l)
 	}
-	if j.n >= j.old.partitions {
-		return
+}
+
+// tell takes in what the clusters say; a side that has not got the partition has no
+// ends.
+func (j job) tell(old, promoted map[feed.Partition]toldEnds) {
+	p := j.found()
+	if j.n < j.old.partitions {
+		p.facts.Old, p.err = old[j.onOld()].Ends, answered(old, j.onOld())
 	}
-	if p.err = r.compare(ctx, j); p.err == nil {
-		p.err = r.remember(ctx, j)
+	p.facts.Again = p.facts.Old
+	if j.n < j.promoted.partitions && p.err == nil {
+		p.facts.New, p.err = promoted[j.onPromoted()].Ends, answered(promoted, j.onPromoted())
 	}
 }
 
@@ -156,29 +179,6 @@ func (r *Reverser) compare(ctx context.Context, j job) error {
 	var err error
 	f.Found, err = compare(old.records(ctx, b.From, b.End), promoted.records(ctx, b.From, min(b.End, f.New.Stable)), b)
 	return err
-}
-
-// remember notes the producers that the old source's leader knows of. A broker that
-// does not tell is no obstacle: what is on record then has to do.
-func (r *Reverser) remember(ctx context.Context, j job) error {
-	all, err := r.o.Source.Reader.Producers(ctx, j.onOld(), j.old.id)
-	if err != nil {
-		var f *feed.Fault
-		if errors.As(err, &f) && f.Kind.Temporary() && f.Kind != feed.Unauthorized {
-			return err
-		}
-		r.o.Logger.Debug("the old source does not tell of its producers", "topic", j.was.SourceTopic, "partition", j.n, "error", err)
-		return nil
-	}
-	p := j.found()
-	p.ids = make(map[int64]bool, len(all))
-	for i, x := range all {
-		p.ids[x.ID] = true
-		if x.TxnStart != feed.Unknown && (p.holder == nil || x.TxnStart < p.holder.TxnStart) {
-			p.holder = &all[i]
-		}
-	}
-	return nil
 }
 
 // knows tells whether any leader of the old source remembers a producer of a

@@ -16,12 +16,9 @@ import (
 // Reader reads one cluster once. Every error is a *feed.Fault. Read returns the
 // batches from the one that holds from on up to the last stable offset, with the
 // aborted transactions among them, and at least one whole batch where the log has
-// any there; the receiver releases the chunk. Producers tells what the partition's
-// leader remembers of producers.
+// any there; the receiver releases the chunk.
 type Reader interface {
-	Bounds(ctx context.Context, p feed.Partition, id feed.TopicID) (feed.Bounds, error)
 	Read(ctx context.Context, p feed.Partition, id feed.TopicID, from int64, maxBytes int32) (*feed.Chunk, error)
-	Producers(ctx context.Context, p feed.Partition, id feed.TopicID) ([]feed.Producer, error)
 }
 
 // Records is what a control topic tells: a control.View, or a control.Store.
@@ -52,8 +49,8 @@ type Store interface {
 
 // Side is one of the old link's two clusters.
 type Side struct {
-	// Admin asks the cluster for topics, groups and rights. On the old source it
-	// also deletes, where a request says so.
+	// Admin asks the cluster for topics, log ends, producers, groups and rights. On
+	// the old source it also deletes, where a request says so.
 	Admin  *kgo.Client
 	Reader Reader
 	// Records reads the control topic once and writes nothing. A cluster without

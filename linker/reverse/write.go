@@ -220,23 +220,17 @@ func (w *writing) order(ctx context.Context, to Store, c intent.Command) error {
 
 // lookAgain reads the old source's ends once more, after everything else (H2).
 func (w *writing) lookAgain(ctx context.Context) error {
-	g := new(errgroup.Group)
-	g.SetLimit(looksAtOnce)
-	for _, t := range w.turning() {
-		for n := range t.partitions {
-			g.Go(func() error {
-				w.r.oldEndsAgain(ctx, job{t, int32(n)})
-				return t.partitions[n].err
-			})
-		}
-	}
-	if err := g.Wait(); err != nil {
+	turning := w.turning()
+	if err := w.r.lookAgain(ctx, turning); err != nil {
 		return err
 	}
 	moved := false
-	for _, t := range w.turning() {
+	for _, t := range turning {
 		for n := range t.partitions {
 			p := &t.partitions[n]
+			if p.err != nil {
+				return p.err
+			}
 			if p.facts.Again.End == p.facts.Old.End {
 				continue
 			}
