@@ -166,9 +166,9 @@ func (m *failover) went() {
 	}
 }
 
-// order is how a partition is to be fenced.
-func (m *failover) order(p part, now time.Time) fenceOrder {
-	o := fenceOrder{epoch: m.command.Fence, recorded: m.recorded, until: now.Add(m.times.Session)}
+// order is how a partition is to be fenced, by a certain time.
+func (m *failover) order(p part, until time.Time) fenceOrder {
+	o := fenceOrder{epoch: m.command.Fence, recorded: m.recorded, until: until}
 	if m.recorded {
 		o.epoch = p.m.intent.Fence
 	}

@@ -3,6 +3,7 @@ package switchover
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"klink/fetcher/batch"
@@ -22,7 +23,7 @@ func (s *Switch) Failover(ctx context.Context, r Request) (Result, error) {
 		res.DryRun = true
 		return res, err
 	}
-	run := &failRun{Switch: s, r: r, m: newFailover(s.o.Times, r.By), troubles: make(troubles), details: make(map[string]string), slots: make(chan struct{}, reservations)}
+	run := &failRun{Switch: s, r: r, m: newFailover(s.o.Times, r.By), troubles: make(troubles), details: make(map[string]string), slots: make(chan struct{}, reservations), doors: make(map[int32]chan struct{})}
 	return run.run(ctx)
 }
 
@@ -36,6 +37,9 @@ type failRun struct {
 	// details are said of topics beside their troubles.
 	details map[string]string
 	slots   chan struct{} // one for each reservation under way
+
+	mu    sync.Mutex              // guards doors
+	doors map[int32]chan struct{} // by leader, one place for each fence under way
 }
 
 func (x *failRun) run(ctx context.Context) (Result, error) {
@@ -168,8 +172,19 @@ func (x *failRun) fence(ctx context.Context) {
 	}
 }
 
-// fencePace is what one fence takes at a busy cluster, with much to spare.
-const fencePace = 5 * time.Millisecond
+const (
+	// fencePace is what one fence takes at a busy cluster, with much to spare: they
+	// share requests, which brokers carry out at some 1,000 markers a second.
+	fencePace = 5 * time.Millisecond
+	// mostFences bounds those under way at one leader, and so what shares a request:
+	// whoever gives up puts all of it in doubt.
+	mostFences = 200
+)
+
+// patience is how long a number of fences may take.
+func (x *failRun) patience(fences int) time.Duration {
+	return x.o.Times.Session + time.Duration(fences)*fencePace
+}
 
 // reservations is how many blocks of counters are reserved at a time: they share
 // requests, and each waits for the control topic to be read past it.
@@ -187,7 +202,7 @@ func (x *failRun) prime(ctx context.Context, fs []*fate) {
 	ends := x.o.Target.Ends(ctx, ts)
 	for _, f := range fs {
 		if e, ok := ends[f.target]; ok && e.Err == nil {
-			f.before = e.LogEnd
+			f.before, f.leader = e.LogEnd, e.Leader
 		}
 	}
 }
@@ -198,7 +213,7 @@ func (x *failRun) prepare(ctx context.Context) {
 	var fresh []*fate
 	for _, f := range x.unsafe() {
 		if f.fencer == nil {
-			o := x.m.order(f.part, time.Now())
+			o := x.m.order(f.part, time.Now().Add(x.patience(len(x.all))))
 			o.floor = x.o.Store.CounterEnd(x.o.Link, f.m.SourceTopic, f.m.SourceID, f.n)
 			f.fencer = newFencer(o)
 			fresh = append(fresh, f)
@@ -254,7 +269,7 @@ func (x *failRun) fenceStep(ctx context.Context, f *fate) (over bool) {
 	case fenceReserve:
 		f.fencer.reserved(x.reserve(ctx, f.part, st))
 	case fenceWrite:
-		f.fencer.wrote(time.Now(), x.write(ctx, f.part, st))
+		x.write(ctx, f, st)
 	}
 	return false
 }
@@ -278,12 +293,30 @@ func (x *failRun) reserve(ctx context.Context, p part, st fenceStep) (int32, err
 		Partition: p.n, Owner: x.o.Owner, Count: st.count, Above: st.above})
 }
 
-func (x *failRun) write(ctx context.Context, p part, st fenceStep) appender.MarkerResult {
-	ctx, cancel := context.WithTimeout(ctx, x.o.Times.Try+time.Duration(len(x.all))*fencePace)
+// write sends a fence once there is a place at its leader: partitions of a broker
+// that hangs do not hold up others.
+func (x *failRun) write(ctx context.Context, f *fate, st fenceStep) {
+	door := x.door(f.leader)
+	door <- struct{}{}
+	defer func() { <-door }()
+	if f.fencer.late(time.Now()) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, x.patience(mostFences))
 	defer cancel()
-	return x.o.Target.WriteMarkers(ctx, p.target, appender.Markers{
-		Identity:          batch.Identity{ProducerID: p.producer, ProducerEpoch: st.epoch},
+	got := x.o.Target.WriteMarkers(ctx, f.target, appender.Markers{
+		Identity:          batch.Identity{ProducerID: f.producer, ProducerEpoch: st.epoch},
 		CoordinatorEpochs: []int32{fenceEpoch(st.counter)}, LeaderEpoch: appender.AnyLeader})
+	f.fencer.wrote(time.Now(), got)
+}
+
+func (x *failRun) door(leader int32) chan struct{} {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.doors[leader] == nil {
+		x.doors[leader] = make(chan struct{}, mostFences)
+	}
+	return x.doors[leader]
 }
 
 // putCuts records where the mirrors were cut (X4).

@@ -24,9 +24,10 @@ type fate struct {
 	// was needed.
 	fencer *fencer
 	fence  *fenced
-	// before is the target's log end before the fence, feed.Unknown where it was
-	// not read.
+	// before is the target's log end before the fence, and leader who told it;
+	// feed.Unknown and -1 where it was not read.
 	before int64
+	leader int32
 	seen   sight
 	facts  facts
 }
@@ -44,7 +45,7 @@ func (s *Switch) fates(sc *scope, before []*fate) []*fate {
 	recorded := readCuts(s.o.Store, sc)
 	var out []*fate
 	for _, p := range sc.parts(sc.mirrors) {
-		f := &fate{part: p, before: feed.Unknown, seen: seen[p.source()], facts: facts{n: p.n, fenceAt: feed.Unknown, ends: appender.Ends{Err: errUnread}}}
+		f := &fate{part: p, before: feed.Unknown, leader: -1, seen: seen[p.source()], facts: facts{n: p.n, fenceAt: feed.Unknown, ends: appender.Ends{Err: errUnread}}}
 		if b := was[p.source()]; b != nil {
 			f.seen, f.facts = b.seen.newest(f.seen), b.facts
 		}
@@ -82,6 +83,8 @@ func (s *Switch) measure(ctx context.Context, fs []*fate) {
 		cancel()
 	}
 	now := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, s.o.Times.Look)
+	defer cancel()
 	s.each(fs, func(f *fate) {
 		if f.cut != nil {
 			f.facts = cutFacts(*f.cut)
@@ -131,14 +134,17 @@ func (s *Switch) factsOf(f *fate, e appender.Ends, now time.Time) facts {
 // it.
 func (s *Switch) fenceOffset(ctx context.Context, f *fate) int64 {
 	last := f.facts.ends.LogEnd - 1
-	if f.before == last && (f.fence.single || last == 0) {
+	alone := f.before == last && f.fence.doubts == 0 && !f.fence.found
+	if alone && (f.fence.single || last == 0) {
 		return last
 	}
 	if at, ok := s.findFence(ctx, f); ok {
 		return at
 	}
-	if f.fence.single && s.o.Reader == nil {
-		return last // right unless somebody else writes there already
+	if alone {
+		// Right unless a run that was never put on record left one, so long ago that
+		// the leader has forgotten it.
+		return last
 	}
 	return feed.Unknown
 }

@@ -96,6 +96,9 @@ func newFencer(o fenceOrder) *fencer {
 	return &fencer{epoch: o.epoch, least: o.epoch, recorded: o.recorded, until: o.until, floor: o.floor, ask: true, above: -1}
 }
 
+// late reports whether it is too late for a try.
+func (f *fencer) late(now time.Time) bool { return !now.Before(f.until) }
+
 // ready reports whether the next step needs nothing but the write, or is the end.
 func (f *fencer) ready() bool { return f.over || !f.ask && f.next < f.end }
 
@@ -106,8 +109,10 @@ func (f *fencer) step(now time.Time) fenceStep {
 		return fenceStep{act: fenceEnd}
 	case now.Before(f.rest):
 		return fenceStep{act: fencePause, pause: f.rest.Sub(now)}
-	case !now.Before(f.until):
-		f.over = true
+	case f.late(now):
+		if f.over = true; f.out.detail == "" {
+			f.note(state.Unreachable, errors.New("no try in time, behind those of other partitions at its leader"))
+		}
 		return fenceStep{act: fenceEnd}
 	case f.ask:
 		return fenceStep{act: fenceAsk}

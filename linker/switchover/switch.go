@@ -53,10 +53,7 @@ type Times struct {
 	// Record bounds one write to, or look at, the control topic during a failover,
 	// after which it goes on without. 2 s.
 	Record time.Duration
-	// Try bounds one small question. One try to fence may take as long and 5 ms for
-	// each fence beside it: they share requests, which brokers carry out at some
-	// 1,000 markers a second, and whoever gives up puts all of a request in doubt.
-	// 3 s.
+	// Try bounds one small question. 3 s.
 	Try time.Duration
 	// Session is the workers' session timeout: a worker that is cut off writes no
 	// more once it is over. A failover that cannot fence waits for it. 10 s.

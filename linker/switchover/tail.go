@@ -64,7 +64,11 @@ func (s *Switch) findFence(ctx context.Context, f *fate) (at int64, ok bool) {
 }
 
 func (s *Switch) scanAt(ctx context.Context, f *fate, from int64) (scanned, bool) {
-	s.reads <- struct{}{}
+	select {
+	case s.reads <- struct{}{}:
+	case <-ctx.Done():
+		return scanned{}, false
+	}
 	defer func() { <-s.reads }()
 	ctx, cancel := context.WithTimeout(ctx, s.o.Times.Try)
 	defer cancel()
