@@ -378,21 +378,31 @@ func testGroupRestarts(t *testing.T, r *groupRig) {
 	}
 }
 
-// testGroupAfterFailover: from then on nothing is written, by the klink that ran
-// and by one that starts later.
+// testGroupAfterFailover: from then on nothing is written, neither by the klink
+// that ran, which slept through it and finds a commit when it wakes, nor by one
+// that starts later.
 func testGroupAfterFailover(t *testing.T, r *groupRig) {
 	r.commit(t, r.src, "failed-over", kadm.Offset{Topic: "orders", Partition: 0, At: 40})
 	r.want(t, "failed-over", kadm.Offset{Topic: "orders", Partition: 0, At: 40})
+	if err := r.k.proc.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	r.commit(t, r.src, "failed-over", kadm.Offset{Topic: "orders", Partition: 0, At: 41})
 	if o := command(t, "failover", "-c", r.file, "--yes"); o.code != 0 {
 		t.Fatalf("failover: exit code %d: %s%s", o.code, o.out, o.errOut)
 	}
-	r.commit(t, r.src, "failed-over", kadm.Offset{Topic: "orders", Partition: 0, At: 41})
+	if err := r.k.proc.Thaw(); err != nil {
+		t.Fatal(err)
+	}
 	r.k.awaitTopic(t, "orders", state.Stopped, "")
-	r.k.stop(t)
 	r.commit(t, r.src, "failed-over", kadm.Offset{Topic: "orders", Partition: 0, At: 42})
+	r.awaitGroup(t, "failed-over", "orders", 0, groups.TopicStopped)
+	r.k.stop(t)
+	r.commit(t, r.src, "failed-over", kadm.Offset{Topic: "orders", Partition: 0, At: 43})
 	r.k = startKlink(r.t, "-c", r.file)
 	r.k.awaitTopic(t, "orders", state.Stopped, "")
 	r.k.awaitTopic(t, "many", state.Stopped, "")
+	r.awaitGroup(t, "failed-over", "orders", 0, groups.TopicStopped)
 	if o, ok := r.committed(t, "failed-over", "orders", 0); !ok || o.At != 40 {
 		t.Errorf("%+v after the failover, want 40 as before it", o)
 	}
