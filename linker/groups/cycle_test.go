@@ -230,6 +230,32 @@ func TestTroubleOfSingleGroupsOnTheSource(t *testing.T) {
 	}
 }
 
+// What the target does not tell is not written over, nor taken for gone (U1).
+func TestTargetThatDoesNotTellOffsets(t *testing.T) {
+	p := newPair(t)
+	p.fill(9)
+	for _, g := range []string{"g", "h"} {
+		p.commit(p.srcAdm, g, "orders", 0, 4, "")
+	}
+	p.sync()
+	if _, err := p.srcAdm.DeleteGroups(p.ctx, "h"); err != nil {
+		t.Fatal(err)
+	}
+	p.commit(p.srcAdm, "g", "orders", 0, 6, "")
+	mute := p.dst.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetFetch}, Err: kerr.UnknownServerError, Count: -1})
+	got := p.sync()
+	p.wantReason(got["g"], 0, GroupUnknown)
+	p.wantReason(got["h"], 0, GroupUnknown)
+	mute.Remove()
+	p.want("g", 4)
+	if r := p.store.groups["h"]; len(r.Offsets) != 1 || r.Offsets[0].Written != 4 {
+		t.Errorf("on record is %+v", r)
+	}
+	got = p.sync()
+	p.want("g", 6)
+	p.wantReason(got["h"], 0, SourceDeleted)
+}
+
 // The coordinator moves, and one is away for a while: by itself it goes on.
 func TestCoordinatorMoves(t *testing.T) {
 	p := newPair(t)

@@ -221,9 +221,10 @@ func TestDue(t *testing.T) {
 		t.Errorf("%v", due)
 	}
 	d.groups["g"].facts[srcP].verdict = Clamped
+	d.groups["g"].wait.pause = time.Second
 	d.Done("g", true, at(3))
-	if due, _ := d.Due(at(3.1), free); len(due) != 0 {
-		t.Errorf("%v", due)
+	if due, next := d.Due(at(3.9), free); len(due) != 0 || !next.Equal(at(4.08)) {
+		t.Errorf("%v, next at %s", due, next.Sub(start))
 	}
 	d.Events(event(6, 3.1, 3.1), all)
 	if due, _ := d.Due(at(3.18), free); len(due[1]) != 1 {
@@ -337,6 +338,35 @@ func TestRenewal(t *testing.T) {
 	if c := look(float64(first)+99, 5); len(c) != 0 {
 		t.Errorf("a stranger's offset is renewed: %+v", c)
 	}
+}
+
+// U4: what this process knows of its own writes counts as long as nobody else wrote
+// the record; what was refused is taken off it.
+func TestWhoseOffsets(t *testing.T) {
+	rec := control.GroupOffset{Previous: 3, Written: 5}
+	var o own
+	check := func(what string, trusted bool, may []int64, previous, written int64) {
+		t.Helper()
+		p, w := o.recorded(rec, trusted)
+		if diff := cmp.Diff(may, o.may(rec, trusted)); diff != "" || p != previous || w != written {
+			t.Errorf("%s: %s, on record %d %d", what, diff, p, w)
+		}
+	}
+	check("another process's", true, []int64{3, 5}, 3, 5)
+	o.answered(5)
+	check("done", true, []int64{5}, 3, 5)
+	check("done, and then somebody else wrote", false, []int64{3, 5}, 3, 5)
+	o.answered(3)
+	check("refused", true, []int64{3}, 3, 3)
+	o.answered(feed.Unknown)
+	check("refused, where nothing was", true, []int64{}, feed.Unknown, feed.Unknown)
+	o.unanswered(5, at(0))
+	check("no answer", true, []int64{3, 5, 5}, 3, 5)
+	rec = control.GroupOffset{Previous: 5, Written: 7}
+	o.answered(7)
+	check("the next one done", true, []int64{7, 5}, 5, 7)
+	o.settle(at(0).Add(lateFor + time.Second))
+	check("much later", true, []int64{7}, 5, 7)
 }
 
 // Which kinds of groups are carried, and what the target's list means.
