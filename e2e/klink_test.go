@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"klink/cmd/lab/process"
+	"klink/cmd/lab/readers"
 	"klink/linker/state"
 )
 
@@ -23,6 +24,9 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	if readers.Main() {
+		return
+	}
 	dir, err := os.MkdirTemp("", "klink-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
