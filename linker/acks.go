@@ -12,6 +12,7 @@ import (
 	"klink/linker/appender"
 	"klink/linker/control"
 	"klink/linker/intent"
+	"klink/linker/state"
 )
 
 // endsTimeout bounds the reading of log ends for an acknowledgement: whoever fails
@@ -26,6 +27,8 @@ type order struct {
 	// partitions are those that this process answers for, with their targets.
 	partitions map[int32]appender.Target
 	acked      map[int32]control.Acked
+	// answered: somebody acknowledged the command already.
+	answered bool
 	// shown: the state of every partition follows the order.
 	shown bool
 }
@@ -55,12 +58,16 @@ func (n *order) due(ended []finished, all bool) (out []finished) {
 	return out
 }
 
-// with returns what is acknowledged once the ends that were read are; partitions
-// whose end could not be read are left for the next time.
+// with returns what is acknowledged once the ends that were read are. Partitions
+// whose end could not be read are left for the next time; of those that are gone there
+// is nothing to be said.
 func (n *order) with(due []finished, ends map[appender.Target]appender.LogEnd) map[int32]control.Acked {
 	next := maps.Clone(n.acked)
 	for _, f := range due {
-		if e, ok := ends[f.dst]; ok && e.Err == nil {
+		switch e, ok := ends[f.dst]; {
+		case ok && e.Reason == state.TargetRecreated:
+			delete(n.partitions, f.n)
+		case ok && e.Err == nil:
 			next[f.n] = control.Acked{Partition: f.n, End: e.End, Wrote: f.wrote}
 		}
 	}
@@ -105,6 +112,10 @@ func (o *obeyer) answer(ctx context.Context, n *order, next map[int32]control.Ac
 	if len(next) == len(n.acked) && !whole {
 		return
 	}
+	if len(n.partitions) == 0 && n.answered {
+		n.topic.answer(n.number()) // nothing to add
+		return
+	}
 	n.topic.sawEnds(next)
 	r := control.AckRecord{Link: o.l.o.Name, Topic: n.topic.name, Worker: o.l.o.Worker, Number: n.number(), At: time.Now(),
 		Partitions: slices.SortedFunc(maps.Values(next), func(a, b control.Acked) int { return cmp.Compare(a.Partition, b.Partition) })}
@@ -122,9 +133,9 @@ func (o *obeyer) answer(ctx context.Context, n *order, next map[int32]control.Ac
 
 // answersFor lists the partitions of a topic for which this process acknowledges a
 // command: those that it mirrored, and those that it would, or nobody did, less what
-// is acknowledged already.
-func (l *Link) answersFor(t *topic, was intent.Want, number int32) map[int32]appender.Target {
-	out := make(map[int32]appender.Target)
+// is acknowledged already. answered tells whether anything is.
+func (l *Link) answersFor(t *topic, was intent.Want, number int32) (out map[int32]appender.Target, answered bool) {
+	out = make(map[int32]appender.Target)
 	alone, since := l.alone()
 	for _, dst := range l.targetsOf(t.name) {
 		s := sharing{l.o.Lease.Share(dst.Topic, dst.Partition), alone, since}
@@ -134,6 +145,7 @@ func (l *Link) answersFor(t *topic, was intent.Want, number int32) map[int32]app
 	}
 	for _, r := range l.store.Acks(l.o.Name, t.name) {
 		if r.Number == number {
+			answered = true
 			for _, a := range r.Partitions {
 				delete(out, a.Partition)
 			}
@@ -146,7 +158,7 @@ func (l *Link) answersFor(t *topic, was intent.Want, number int32) map[int32]app
 			out[int32(n)] = p.dst
 		}
 	}
-	return out
+	return out, answered
 }
 
 // targetsOf lists the target partitions that are on record for a topic.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"klink/fetcher/feed"
 	"klink/linker/appender"
 	"klink/linker/control"
 	"klink/linker/intent"
@@ -149,20 +150,21 @@ func (s *shown) endedAt(end int64) {
 	s.dstEnd = end
 }
 
-// expectNew says that the next target topic is another one, as a command ordered.
-// While the present one is there the topic waits.
-func (t *topic) expectNew(c intent.Command) {
+// expectNew says that the target topic that is on record now is to be another one, as
+// a command ordered. While it is there the topic waits.
+func (t *topic) expectNew(c intent.Command, now feed.TopicID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.recreate = c
+	t.recreate, t.old = c, now
 }
 
-// recreated reports by which command a target topic that is there still has to be
-// deleted; ok is false where none has.
-func (t *topic) recreated(there bool) (c intent.Command, ok bool) {
+// recreated reports by which command a target topic still has to be deleted; ok is
+// false where none has. there says that the target topic exists, onRecord is its id:
+// another process may have made the new one already.
+func (t *topic) recreated(there bool, onRecord feed.TopicID) (c intent.Command, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !there {
+	if !there || onRecord != t.old {
 		t.recreate = intent.Command{}
 	}
 	return t.recreate, t.recreate.Number > 0

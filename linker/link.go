@@ -449,21 +449,30 @@ func (l *Link) prepare(ctx context.Context, in intent.Intents) (ts []*topic, gua
 	return ts, l.o.Catalog.ExpireProducers(ctx), nil
 }
 
-// shared lists what the link's group shares: the targets of topics that are ready,
-// and of those that may be mirrored again at any moment, as another assignment
-// would begin in doubt.
+// shared lists what the link's group shares: the targets of topics that are ready, of
+// those that may be mirrored again at any moment, as another assignment would begin in
+// doubt, and of those whose end is not acknowledged yet, as that rests on the lease.
 func (l *Link) shared(ready []*topic, in intent.Intents) []string {
 	names := make([]string, 0, len(ready)+1)
 	for _, t := range ready {
 		names = append(names, t.target())
 	}
 	for _, r := range l.store.Topics(l.o.Name) {
-		switch want := in.Of(r.SourceTopic).Want; {
-		case want == intent.Paused && !r.TargetID.IsZero(), want == intent.PendingStop:
+		i := in.Of(r.SourceTopic)
+		again := i.Want == intent.Paused || i.Want == intent.PendingStop
+		if i.Want != intent.Mirror && !r.TargetID.IsZero() && (again || !l.answeredTo(r.SourceTopic, i.Cause.Number)) {
 			names = append(names, r.TargetTopic)
 		}
 	}
 	return append(names, control.TopicName)
+}
+
+// answeredTo tells whether this process acknowledged a command for a topic.
+func (l *Link) answeredTo(topic string, number int32) bool {
+	l.mu.Lock()
+	t := l.topics[topic]
+	l.mu.Unlock()
+	return t != nil && t.answered() == number
 }
 
 // ready brings topics to where their partitions may be started: known to the

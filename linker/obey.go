@@ -14,6 +14,9 @@ const (
 	// obeyAgain is how soon an order is looked after again of which something is
 	// still to be done: a loop that drains, an end that could not be read.
 	obeyAgain = 250 * time.Millisecond
+	// obeyFresh is for how long it is: what takes longer than a drain may take very
+	// long.
+	obeyFresh = 2 * drainTime
 	// obeyGather is how long changes of the record are gathered: most of them are of
 	// this process's own making.
 	obeyGather = 20 * time.Millisecond
@@ -74,7 +77,7 @@ func (l *Link) obey(ctx context.Context, wg *sync.WaitGroup) {
 // wait returns when there may be something to do.
 func (o *obeyer) wait(ctx context.Context, changed <-chan struct{}) {
 	pause := lookEvery // so that the process counts as alive
-	if len(o.orders) > 0 || len(o.pended) > 0 || o.moved {
+	if o.fresh() || len(o.pended) > 0 || o.moved {
 		pause = obeyAgain
 	}
 	t := time.NewTimer(pause)
@@ -88,6 +91,16 @@ func (o *obeyer) wait(ctx context.Context, changed <-chan struct{}) {
 	case <-t.C:
 	case <-ctx.Done():
 	}
+}
+
+// fresh tells whether there is an order that came not long ago.
+func (o *obeyer) fresh() bool {
+	for _, n := range o.orders {
+		if time.Since(n.since) < obeyFresh {
+			return true
+		}
+	}
+	return false
 }
 
 // take reads what is wanted now and begins what follows from it.
@@ -153,8 +166,9 @@ func (o *obeyer) order(ctx context.Context, t *topic, now intent.Intent, wg *syn
 	if n := o.orders[t.name]; n != nil && n.number() == now.Cause.Number || n == nil && t.answered() == now.Cause.Number {
 		return false // it is being obeyed, or was
 	}
-	o.orders[t.name] = &order{topic: t, want: now, since: time.Now(), partitions: o.l.answersFor(t, was.Want, now.Cause.Number),
-		acked: make(map[int32]control.Acked)}
+	n := &order{topic: t, want: now, since: time.Now(), acked: make(map[int32]control.Acked)}
+	n.partitions, n.answered = o.l.answersFor(t, was.Want, now.Cause.Number)
+	o.orders[t.name] = n
 	return true
 }
 
@@ -166,7 +180,8 @@ func (o *obeyer) resume(ctx context.Context, t *topic, was, now intent.Intent, w
 	for _, c := range renewed(o.l.store.Commands(o.l.o.Name), t.name, was.Again) {
 		t.log.Info("topic is tried again", "command", c.Number, "verb", c.Verb, "by", c.By)
 		if c.Verb == intent.Recreate {
-			t.expectNew(c)
+			rec, _ := o.l.store.Topic(o.l.o.Name, t.name)
+			t.expectNew(c, rec.TargetID)
 			anew = true
 		}
 		t.revive(func(n int32) bool { return about(c, n) })
@@ -181,6 +196,7 @@ func (o *obeyer) resume(ctx context.Context, t *topic, was, now intent.Intent, w
 		t.log.Info("topic is mirrored again", "was", control.OrderedState(was.Want), "command", c.Number, "verb", c.Verb, "by", c.By)
 	}
 	t.start(ctx, wg)
+	o.moved = true // it may have been given to another process while it stood still
 }
 
 // pursue does what is left to do for the orders that end mirroring.

@@ -475,3 +475,32 @@ func TestOrderCutsALookShort(t *testing.T) {
 		end()
 	})
 }
+
+// TestAcknowledgedOnce: a process that starts has nothing to add to what others
+// acknowledged, and does not wait for a target that is gone.
+func TestAcknowledgedOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 1)
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		w.give(t, intent.Command{Verb: intent.Failover, Topics: []string{"a"}, Switch: "s", Fence: 1})
+		mustBe(t, soonReport(t, l, "a"), state.Stopped, "")
+		end()
+		later := w.link(t, "later")
+		end = w.start(t, later)
+		mustBe(t, topicReport(t, later, "a"), state.Stopped, "")
+		if ack := w.lastAck("a", "later"); ack.Number != 0 {
+			t.Errorf("acknowledged again: %+v", ack)
+		}
+		w.mu.Lock()
+		delete(w.targets, "a")
+		w.mu.Unlock()
+		w.give(t, intent.Command{Verb: intent.Remove, Topics: []string{"a"}})
+		mustBe(t, soonReport(t, later, "a"), state.Removed, "")
+		if ack := w.lastAck("a", "later"); ack.Number != 2 || len(ack.Partitions) != 0 {
+			t.Errorf("acknowledged %+v", ack)
+		}
+		end()
+	})
+}

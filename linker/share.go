@@ -83,15 +83,16 @@ func (t *topic) drop(here func(*partition) bool) (open bool) {
 		return false // an order ends them all
 	}
 	for n, p := range t.partitions {
-		l := t.lives[n]
-		if l == nil || here(p) {
+		if !p.here || here(p) {
 			continue
 		}
-		if l.end(); l.over() {
-			t.lives[n], p.here = nil, false
-		} else {
-			open = true
+		if l := t.lives[n]; l != nil {
+			if l.end(); !l.over() {
+				open = true
+				continue
+			}
 		}
+		t.lives[n], p.here = nil, false
 	}
 	return open
 }

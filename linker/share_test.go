@@ -242,3 +242,52 @@ func TestK6_UnguardedUnderTheLease(t *testing.T) {
 		r.over()
 	})
 }
+
+// TestMovedWhilePaused: what was given to another process meanwhile goes on there,
+// and is shown as its.
+func TestMovedWhilePaused(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := startTwo(t)
+		r.w.give(t, intent.Command{Verb: intent.Pause, Topics: []string{"a"}})
+		mustBe(t, soonReport(t, r.one, "a"), state.Paused, "")
+		r.group.assign("two", "a", 0)
+		r.group.assign("one", "a", 3)
+		mustBe(t, topicReport(t, r.one, "a"), state.Paused, "")
+		r.w.give(t, intent.Command{Verb: intent.Resume, Topics: []string{"a"}})
+		for n := range int32(4) {
+			r.w.more("a", n, 5)
+		}
+		r.equal(t)
+		for _, l := range []*Link{r.one, r.two} {
+			got := topicReport(t, l, "a")
+			mustBe(t, got, state.Active, "")
+			for n, p := range got.Partitions {
+				if owner := []string{"two", "one", "two", "one"}[n]; p.Worker != owner || *p.TargetEnd != 15 {
+					t.Errorf("%s shows %+v", l.o.Worker, p)
+				}
+			}
+		}
+		r.over()
+	})
+}
+
+// TestRecreateBySeveral: whichever process makes the target anew, the others follow,
+// though they never saw it gone.
+func TestRecreateBySeveral(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := startTwo(t)
+		r.w.give(t, intent.Command{Verb: intent.Recreate, Topics: []string{"a"}})
+		mustBe(t, soonReport(t, r.two, "a"), state.TargetUnavailable, state.TopicRefused)
+		r.w.mu.Lock()
+		delete(r.w.targets, "a")
+		r.w.mu.Unlock()
+		r.equal(t)
+		for _, l := range []*Link{r.one, r.two} {
+			mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		}
+		if g := r.w.records["a"].Generation; g != 1 {
+			t.Errorf("generation %d", g)
+		}
+		r.over()
+	})
+}

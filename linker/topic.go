@@ -40,9 +40,10 @@ type topic struct {
 	// command that this process acknowledged for it.
 	want       intent.Intent
 	lastAnswer int32
-	// recreate is the command by which the target topic is to be another one, until
-	// the present one is gone.
+	// recreate is the command by which the target topic is to be another one than the
+	// one on record then, old, until that is gone.
 	recreate intent.Command
+	old      feed.TopicID
 }
 
 // settle shows trouble with the topic as a whole, once.
@@ -75,12 +76,12 @@ func (t *topic) claim(ctx context.Context, f Found, there bool) *Trouble {
 	if out := t.leftOut(); out != nil {
 		return out
 	}
-	if c, waits := t.recreated(there); waits {
+	store, running := t.link.store, t.running()
+	rec, known := store.Topic(t.link.o.Name, f.Topic)
+	if c, waits := t.recreated(there, rec.TargetID); waits {
 		return &Trouble{Reason: state.TopicRefused, Detail: fmt.Sprintf("the target topic is to be deleted and made anew (command %d by %s), and is there still", c.Number, c.By),
 			Hint: "run the command again if it was interrupted"}
 	}
-	store, running := t.link.store, t.running()
-	rec, known := store.Topic(t.link.o.Name, f.Topic)
 	switch {
 	case f.Trouble != nil && f.Trouble.OnSource && f.Trouble.Reason == state.TopicMissing && !rec.TargetID.IsZero():
 		t.expect(rec.Partitions)
