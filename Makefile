@@ -25,7 +25,7 @@ UNIT = $$($(GO) list ./... | grep -v '^klink/e2e')
 # most SHORT_FUZZ seconds per target and SHORT_FUZZ_ALL in all.
 FUZZTIME       ?= 120
 SHORT_FUZZ     := 5
-SHORT_FUZZ_ALL := 120
+SHORT_FUZZ_ALL := 60
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{printf "  %-12s %s\n", $$1, $$2}'
