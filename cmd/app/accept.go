@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -79,43 +80,23 @@ type groupResult struct {
 // acceptGroup lets klink write a group's offsets on the target, whoever wrote them
 // last.
 func (s *shell) acceptGroup(c *cli.Context) error {
-	asJSON, err := wantsJSON(c)
-	if err == nil {
-		err = s.mayChange(c)
-	}
+	con, asJSON, err := s.console(c)
 	if err != nil {
 		return err
-	}
-	cfg, err := oneLink(c, targetOnly(c))
-	if err != nil {
-		return err
-	}
-	con, err := s.parts.Console(c.Context, cfg)
-	if err != nil {
-		return fmt.Errorf("repair: %w", err)
 	}
 	defer con.Close()
-	link := con.Link()
-	command := newCommand(link.Name, intent.Accept, intent.Fold(con.Commands()).Next())
-	command.Group = c.String(flagGroup)
-	if command.Topics, err = namedTopics(link, c.Args().Slice()); err != nil {
+	r, command, err := planAccept(con, c.String(flagGroup), c.Args().Slice())
+	if err != nil {
 		return fmt.Errorf("repair: %w", err)
 	}
-	r := groupResult{Group: command.Group, orderResult: orderResult{Link: link.Name, DryRun: c.Bool(flagDryRun), Topics: []topicResult{}}}
-	for _, t := range link.Topics {
-		for _, name := range command.Topics {
-			if t.SourceTopic == name {
-				r.Topics = append(r.Topics, topicResult{SourceTopic: name, TargetTopic: t.TargetTopic, State: t.State, OK: true})
-			}
-		}
-	}
 	said := fmt.Sprintf("link %s: klink takes the offsets of group %s on the target over, for %s: it overwrites them\nwith the source's while the group has no members on the target\n",
-		link.Name, command.Group, aboutTopics(command))
-	if !r.DryRun {
-		if err := s.confirm(c, said); err != nil {
-			return fmt.Errorf("repair: %w", err)
+		r.Link, command.Group, aboutTopics(command))
+	if r.DryRun = c.Bool(flagDryRun); !r.DryRun {
+		err := s.confirm(c, said)
+		if err == nil {
+			err = con.Open(c.Context)
 		}
-		if err = con.Open(c.Context); err == nil {
+		if err == nil {
 			_, err = give(c.Context, con, command)
 		}
 		if err != nil {
@@ -130,6 +111,24 @@ func (s *shell) acceptGroup(c *cli.Context) error {
 	}
 	_, err = fmt.Fprint(s.out, said)
 	return err
+}
+
+// planAccept is the command about a group's offsets, and what would become of it.
+func planAccept(con Console, group string, words []string) (groupResult, intent.Command, error) {
+	link := con.Link()
+	r := groupResult{Group: group, orderResult: orderResult{Link: link.Name, Topics: []topicResult{}}}
+	command := newCommand(link.Name, intent.Accept, intent.Fold(con.Commands()).Next())
+	names, err := namedTopics(link, words)
+	if err != nil {
+		return r, command, err
+	}
+	slices.Sort(names)
+	command.Group, command.Topics = group, names
+	for _, name := range names {
+		t, _ := topicOf(link, name)
+		r.Topics = append(r.Topics, topicResult{SourceTopic: name, TargetTopic: t.TargetTopic, State: t.State, OK: true})
+	}
+	return r, command, nil
 }
 
 func aboutTopics(c intent.Command) string {

@@ -18,7 +18,27 @@ const (
 	defaultTimeout = 10 * time.Second
 	// workersEvery is how often it is asked whether a klink runs at all.
 	workersEvery = time.Second
+	// swarm is how long changes of the record are gathered: those of a thousand
+	// topics come together.
+	swarm = 20 * time.Millisecond
 )
+
+// sight is the record at one moment, to tell whether a command is obeyed.
+type sight struct {
+	Console
+	topics map[string]state.Topic // nil until somebody asks
+}
+
+// reported is a topic as it was reported last; its zero value where it never was.
+func (s *sight) reported(source string) state.Topic {
+	if s.topics == nil {
+		s.topics = make(map[string]state.Topic)
+		for _, t := range s.Link().Topics {
+			s.topics[t.SourceTopic] = t
+		}
+	}
+	return s.topics[source]
+}
 
 // obedience waits for a command on record to be obeyed.
 type obedience struct {
@@ -50,6 +70,7 @@ func (w *obedience) wait(ctx context.Context, timeout time.Duration) {
 			}
 			select {
 			case <-changed:
+				pause(within, swarm)
 			case <-ask.C:
 				again = true
 			case <-within.Done():
@@ -69,35 +90,37 @@ func (w *obedience) look(ctx context.Context) {
 	}
 }
 
+// allConfirmed looks at those topics that were not confirmed when it looked before.
 func (w *obedience) allConfirmed() bool {
-	return !slices.ContainsFunc(w.result.Topics, func(t topicResult) bool {
-		if !t.due || !t.OK {
-			return false
+	all, now := true, &sight{Console: w.con}
+	for i := range w.result.Topics {
+		t := &w.result.Topics[i]
+		if t.due && t.OK && !t.seen {
+			_, t.seen = w.confirmed(now, *t, w.number)
+			all = all && t.seen
 		}
-		_, ok := w.confirmed(w.con, t, w.number)
-		return !ok
-	})
+	}
+	return all
 }
 
 // tell fills in what became of each topic.
 func (w *obedience) tell() {
-	link := w.con.Link()
+	now := &sight{Console: w.con}
 	for i := range w.result.Topics {
 		t := &w.result.Topics[i]
 		if !t.due || !t.OK {
 			continue
 		}
-		t.Detail = ""
-		now, reported := topicOf(link, t.SourceTopic)
-		if reported {
-			t.State = now.State
+		is := now.reported(t.SourceTopic)
+		if t.Detail = ""; is.State != "" {
+			t.State = is.State
 		}
-		missing, ok := w.confirmed(w.con, *t, w.number)
-		halted, halts := stillHalted(now, missing)
+		missing, ok := w.confirmed(now, *t, w.number)
+		halted, halts := stillHalted(is, missing)
 		switch {
 		case ok:
-			if s := stateOf[w.want]; s != "" {
-				t.State = s // it may be recorded a moment later
+			if final, known := stateOf[w.want]; known {
+				t.State = final // it may be recorded a moment later
 			}
 		case w.nobody:
 			t.Detail = "no running klink: it takes effect at the next start"
@@ -106,6 +129,16 @@ func (w *obedience) tell() {
 		default:
 			t.fail(reasonUnconfirmed, w.unconfirmed(missing), "the command is on record and will be obeyed; klink status shows when")
 		}
+	}
+}
+
+// pause waits for a while, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
 	}
 }
 
@@ -132,8 +165,8 @@ func (w *obedience) unconfirmed(missing []int32) string {
 
 // acknowledged tells which partitions of a topic nobody has confirmed since a
 // command, or a later one, was on record.
-func acknowledged(con Console, t topicResult, number int32) (missing []int32, ok bool) {
-	return unacknowledged(con.Acks(t.SourceTopic), t, number)
+func acknowledged(now *sight, t topicResult, number int32) (missing []int32, ok bool) {
+	return unacknowledged(now.Acks(t.SourceTopic), t, number)
 }
 
 func unacknowledged(acks []control.AckRecord, t topicResult, number int32) (missing []int32, ok bool) {

@@ -53,8 +53,8 @@ type topicResult struct {
 	want     intent.Want
 	// mirror is what was on record of its mirror.
 	mirror control.TopicRecord
-	// due is whether something is to be done for it.
-	due bool
+	// due is whether something is to be done for it, seen whether that was confirmed.
+	due, seen bool
 	// ends are those that adopt found, by partition.
 	ends map[int32]int64
 }
@@ -125,7 +125,7 @@ type order struct {
 	// else a topic is settled that is by itself what it is to be.
 	settled func(is intent.Intent, t topicResult) (how string, yes bool)
 	// confirmed tells which partitions nobody has confirmed yet.
-	confirmed func(con Console, t topicResult, number int32) (missing []int32, ok bool)
+	confirmed func(now *sight, t topicResult, number int32) (missing []int32, ok bool)
 
 	// inspect looks closer at a topic before anything is done; it may fail it, or
 	// say more. prepare runs before the command is given, act right after it, and
@@ -138,22 +138,30 @@ type order struct {
 	partitions []int32
 }
 
-// order is the whole of a command that gives an order.
-func (s *shell) order(c *cli.Context, o order) error {
-	asJSON, err := wantsJSON(c)
-	if err == nil {
+// console checks the line of a command that gives an order, and opens the record of
+// the link that it is about.
+func (s *shell) console(c *cli.Context) (con Console, asJSON bool, err error) {
+	if asJSON, err = wantsJSON(c); err == nil {
 		err = s.mayChange(c)
 	}
 	if err != nil {
-		return err
+		return nil, asJSON, err
 	}
 	cfg, err := oneLink(c, targetOnly(c))
 	if err != nil {
-		return err
+		return nil, asJSON, err
 	}
-	con, err := s.parts.Console(c.Context, cfg)
+	if con, err = s.parts.Console(c.Context, cfg); err != nil {
+		return nil, asJSON, fmt.Errorf("%s: %w", c.Command.Name, err)
+	}
+	return con, asJSON, nil
+}
+
+// order is the whole of a command that gives an order.
+func (s *shell) order(c *cli.Context, o order) error {
+	con, asJSON, err := s.console(c)
 	if err != nil {
-		return fmt.Errorf("%s: %w", o.name, err)
+		return err
 	}
 	defer con.Close()
 	r, command, err := o.plan(c.Context, con, c.Args().Slice())

@@ -68,20 +68,10 @@ func (s *shell) resumeCommand() *cli.Command {
 }
 
 // leftPause tells whether a topic was seen to be mirrored since it was resumed.
-func leftPause(con Console, t topicResult, _ int32) (missing []int32, ok bool) {
-	now, known := topicOf(con.Link(), t.SourceTopic)
-	if !known {
-		return nil, true
-	}
-	if len(now.Partitions) == 0 {
-		return nil, now.State != state.Paused
-	}
-	for _, p := range now.Partitions {
-		if p.State == state.Paused {
-			missing = append(missing, p.Partition)
-		}
-	}
-	return missing, len(missing) == 0
+func leftPause(now *sight, t topicResult, _ int32) (missing []int32, ok bool) {
+	is := now.reported(t.SourceTopic)
+	missing = partitionsIn(is, func(p state.Partition) bool { return p.State == state.Paused })
+	return missing, len(missing) == 0 && (len(is.Partitions) > 0 || is.State != state.Paused)
 }
 
 // topicOf finds a topic of a link by its name on the source.

@@ -138,10 +138,9 @@ func retrying(partitions []int32) order {
 }
 
 // noLongerHalted waits until no partition is halted that a function picks.
-func noLongerHalted(halted func(state.Topic) []int32) func(Console, topicResult, int32) ([]int32, bool) {
-	return func(con Console, t topicResult, _ int32) ([]int32, bool) {
-		now, _ := topicOf(con.Link(), t.SourceTopic)
-		still := halted(now)
+func noLongerHalted(halted func(state.Topic) []int32) func(*sight, topicResult, int32) ([]int32, bool) {
+	return func(now *sight, t topicResult, _ int32) ([]int32, bool) {
+		still := halted(now.reported(t.SourceTopic))
 		return still, len(still) == 0
 	}
 }
@@ -157,10 +156,9 @@ var recreating = order{name: "repair", verb: intent.Recreate, want: intent.Mirro
 		return nil
 	},
 	act: func(ctx context.Context, con Console, t *topicResult) error { return con.Delete(ctx, t.SourceTopic) },
-	confirmed: func(con Console, t topicResult, _ int32) ([]int32, bool) {
-		mirror, made := con.Mirror(t.SourceTopic)
-		now, reported := topicOf(con.Link(), t.SourceTopic)
-		return nil, made && mirror.TargetID != t.mirror.TargetID && reported && goesOn(now)
+	confirmed: func(now *sight, t topicResult, _ int32) ([]int32, bool) {
+		mirror, made := now.Mirror(t.SourceTopic)
+		return nil, made && mirror.TargetID != t.mirror.TargetID && goesOn(now.reported(t.SourceTopic))
 	}}
 
 // goesOn tells whether a topic is mirrored again.
