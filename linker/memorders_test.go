@@ -18,6 +18,18 @@ type memOrders struct {
 	changed  chan struct{}
 	acks     []control.AckRecord
 	ackErr   error
+	cuts     []control.CutRecord
+}
+
+func (m *memOrders) Cuts(_, switchID string) (all []control.CutRecord) {
+	m.ordMu.Lock()
+	defer m.ordMu.Unlock()
+	for _, c := range m.cuts {
+		if c.Switch == switchID {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 func (m *memOrders) Commands(string) []intent.Command {

@@ -504,3 +504,31 @@ func TestAcknowledgedOnce(t *testing.T) {
 		end()
 	})
 }
+
+// TestUnfencedIsFlagged: while the cut of a failover says so.
+func TestUnfencedIsFlagged(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 3)
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		w.give(t, intent.Command{Verb: intent.Failover, Topics: []string{"a"}, Switch: "s", Fence: 1})
+		flags := func() (all []string) {
+			for _, p := range soonReport(t, l, "a").Partitions {
+				all = append(all, strings.Join(p.Flags, " "))
+			}
+			return all
+		}
+		for _, unfenced := range []bool{true, false} {
+			w.ordMu.Lock()
+			w.cuts = []control.CutRecord{{Topic: "a", Switch: "other", Partitions: []control.CutPartition{{Partition: 0, Unfenced: true}}},
+				{Topic: "a", Switch: "s", Partitions: []control.CutPartition{{Partition: 0}, {Partition: 1, Unfenced: unfenced}}}}
+			w.ordMu.Unlock()
+			want := map[bool]string{true: state.Unfenced}[unfenced]
+			if got := flags(); got[0] != "" || got[1] != want || got[2] != "" {
+				t.Errorf("flags %q", got)
+			}
+		}
+		end()
+	})
+}

@@ -197,4 +197,6 @@ type Orders interface {
 	PutCommand(ctx context.Context, c intent.Command) error
 	PutAck(ctx context.Context, r control.AckRecord) error
 	Acks(link, topic string) []control.AckRecord
+	// Cuts are where the topics of one switch were cut.
+	Cuts(link, switchID string) []control.CutRecord
 }

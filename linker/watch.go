@@ -150,7 +150,7 @@ func (l *Link) Report() state.Link {
 	l.mu.Lock()
 	r := state.Link{Worker: l.o.Worker, Name: l.o.Name, Mode: modeMirror, State: l.pos.State, Reason: string(l.pos.Reason), Detail: l.pos.Detail,
 		Hint: l.hint, Topics: []state.Topic{}, Groups: []state.Group{}}
-	store, found := l.store, l.found
+	store, found, in := l.store, l.found, l.intents
 	l.mu.Unlock()
 	if l.o.Groups != nil {
 		r.Groups = l.o.Groups.Report()
@@ -171,6 +171,7 @@ func (l *Link) Report() state.Link {
 	for _, t := range known {
 		r.Topics = append(r.Topics, t.report(now, of))
 	}
+	flagUnfenced(r.Topics, in, func(id string) []control.CutRecord { return store.Cuts(l.o.Name, id) })
 	return cutOff(r)
 }
 
