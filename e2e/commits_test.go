@@ -150,6 +150,7 @@ func TestCommitsAreFollowed(t *testing.T) {
 	l.requireSame(t)
 	hangs.end(kgo.TryCommit)
 	l.requireSame(t)
+	eventually(t, patience, "no transaction to be awaited any more", func() bool { return l.f.Status().Open == 0 })
 	l.report(t)
 }
 
