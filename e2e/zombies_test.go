@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -46,19 +47,17 @@ func oneZombieRound(t *testing.T, p pair, d *doorman, round int) {
 		create(t, p.src, lab.TopicSpec{Name: topic, Partitions: partitions, Configs: lab.KeepEverything()})
 	}
 	z.file = configFile(t, openLink(fmt.Sprintf("shared-%d", round), p.src.Bootstrap()[0], p.dst.Bootstrap()[0], z.plain, z.txn))
-	var err error
+	killed, frozen, cut := z.startThree(t)
 	// Times of now: the broker forgets the producers of old records soon.
+	var err error
 	if z.load, err = lab.StartLoad(within(t, patience), p.src, lab.LoadOptions{Topics: []string{z.plain}, Seed: uint64(round), MaxBatch: 20, RecordsPerSecond: 2_000,
 		From: time.Now().Add(-time.Minute), To: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	defer z.load.Stop()
 	defer transactUntil(t, p.src, z.txn, partitions)()
-
-	killed, frozen, cut := z.start(t), z.start(t), z.start(t)
-	for _, k := range []*klink{killed, frozen, cut} {
-		k.await(t, "both topics mirrored", z.active)
-	}
+	marked := d.verdicts()[verdict{markersKey, 0}]
+	waitFor(t, "markers", func() bool { return d.verdicts()[verdict{markersKey, 0}] > marked+20 })
 	killed.kill(t)
 	z.freeze(t, frozen)
 	asleep := time.Now()
@@ -113,30 +112,46 @@ func oneZombieRound(t *testing.T, p pair, d *doorman, round int) {
 	z.requireUnchanged(t, seen)
 }
 
-func (z *zombies) start(t testing.TB) *klink {
-	k := startKlink(t, "-c", z.file)
-	z.doorman.know(k.proc)
-	return k
+// startThree starts three workers and returns when they have shared out the
+// partitions, while nothing is in them: there is no gap then of which one that
+// takes it over does not know what is on its way. The second one holds some of
+// both topics.
+func (z *zombies) startThree(t testing.TB) (killed, frozen, cut *klink) {
+	t.Helper()
+	var all []*klink
+	for range 3 {
+		k := startKlink(t, "-c", z.file)
+		z.doorman.know(k.proc)
+		all = append(all, k)
+	}
+	var both int
+	for _, k := range all {
+		k.await(t, "shares for all", func(l state.Link) bool {
+			both = -1
+			for i, other := range all {
+				plain, txn := z.share(l, z.plain, other), z.share(l, z.txn, other)
+				if plain+txn == 0 {
+					return false
+				}
+				if plain > 0 && txn > 0 {
+					both = i
+				}
+			}
+			return both >= 0
+		})
+	}
+	all[1], all[both] = all[both], all[1]
+	return all[0], all[1], all[2]
 }
 
-// active tells whether a worker does its share of both topics, and the rest is
-// another's.
-func (z *zombies) active(l state.Link) bool {
-	for _, topic := range []string{z.plain, z.txn} {
-		own := 0
-		for _, s := range topicOf(l, topic).Partitions {
-			switch {
-			case s.State == state.Active || s.State == state.CatchingUp:
-				own++
-			case s.Reason != string(state.NotOwner):
-				return false
-			}
-		}
-		if own == 0 {
-			return false
+// share counts the partitions of a topic that a worker mirrors.
+func (z *zombies) share(l state.Link, topic string, k *klink) (n int) {
+	for _, s := range topicOf(l, topic).Partitions {
+		if s.State == state.Active && strings.Contains(s.Worker, fmt.Sprintf("-%d-", k.proc.PID())) {
+			n++
 		}
 	}
-	return true
+	return n
 }
 
 // freeze stops a worker when it has decided to append and to write markers, and
