@@ -1,0 +1,73 @@
+package linker
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"klink/fetcher/batch"
+	"klink/fetcher/feed"
+	"klink/linker/intent"
+	"klink/linker/state"
+)
+
+// TestRecreateWhileItMirrors: the target may be deleted before or after the order.
+func TestRecreateWhileItMirrors(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		t.Run(fmt.Sprint("deleted first: ", first), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld()
+				w.add("a", 1, 2)
+				l, end := w.run(t)
+				mustBe(t, topicReport(t, l, "a"), state.Active, "")
+				remove := func() {
+					w.mu.Lock()
+					delete(w.targets, "a")
+					w.mu.Unlock()
+				}
+				if first {
+					remove()
+					mustBe(t, topicReport(t, l, "a"), state.Halted, state.TargetRecreated)
+				}
+				w.give(t, intent.Command{Verb: intent.Recreate, Topics: []string{"a"}})
+				if !first {
+					topicReport(t, l, "a")
+					remove()
+				}
+				mustBe(t, topicReport(t, l, "a"), state.Active, "")
+				if w.records["a"].Generation != 1 || w.targetEnd("a", 1) != 10 {
+					t.Errorf("%+v", w.records["a"])
+				}
+				end()
+			})
+		})
+	}
+}
+
+// TestRetryOfHalted: a halt about data is tried again by order only, and only the
+// partitions that the order names.
+func TestRetryOfHalted(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 2)
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		for n := range int32(2) {
+			w.log(w.dst, feed.Partition{Topic: "a", Partition: n}).write(records(10, 1, "foreign"), 0, batch.CodecNone)
+			w.more("a", n, 1)
+		}
+		mustBe(t, topicReport(t, l, "a"), state.Halted, state.ForeignWrite)
+		for n := range int32(2) {
+			w.log(w.dst, feed.Partition{Topic: "a", Partition: n}).truncate(10)
+		}
+		time.Sleep(time.Minute)
+		w.give(t, intent.Command{Verb: intent.Retry, Topics: []string{"a"}, Partitions: []int32{1}})
+		r := topicReport(t, l, "a")
+		if r.Partitions[0].State != state.Halted || r.Partitions[1].State != state.Active {
+			t.Errorf("%s and %s", r.Partitions[0].State, r.Partitions[1].State)
+		}
+		w.give(t, intent.Command{Verb: intent.Retry, Topics: []string{"a"}})
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		end()
+	})
+}
