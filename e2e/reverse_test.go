@@ -195,8 +195,8 @@ func (h *homeTrip) turn(t testing.TB) {
 	h.daemon = startKlink(t, "-c", h.file)
 }
 
-// cutOver runs promote, which must lose nothing, or failover; both must stop the
-// topic.
+// cutOver runs promote, which must lose nothing, or failover; both must stop all
+// topics.
 func cutOver(t testing.TB, verb string, args ...string) {
 	t.Helper()
 	o := command(t, append([]string{verb, "-o", "json"}, args...)...)
@@ -206,8 +206,13 @@ func cutOver(t testing.TB, verb string, args ...string) {
 		Topics      []struct{ State string }
 	}
 	err := json.Unmarshal([]byte(o.out), &r)
-	if err != nil || o.code != 0 || r.Failed != 0 || len(r.Topics) != 1 || r.Topics[0].State != string(state.Stopped) {
+	if err != nil || o.code != 0 || r.Failed != 0 || len(r.Topics) == 0 {
 		t.Fatalf("klink %s %v: %v, exit code %d:\n%s%s", verb, args, err, o.code, o.out, o.errOut)
+	}
+	for _, x := range r.Topics {
+		if x.State != string(state.Stopped) {
+			t.Errorf("klink %s left a topic %s", verb, x.State)
+		}
 	}
 	if verb == "promote" && (r.RecordsLost == nil || *r.RecordsLost != 0) {
 		t.Errorf("a promotion loses records: %s", o.out)
@@ -232,39 +237,69 @@ func turnAround(t testing.TB, code int, args ...string) turned {
 	return r
 }
 
-// TestReverseShowsTheTail: what the promoted side never got after a failover is
+// TestReverseAfterFailover: what the promoted side never got after a failover is
 // shown with its numbers and times and stands in the way; with --recreate the old
-// source's topic is mirrored anew, with its offsets.
-func TestReverseShowsTheTail(t *testing.T) {
+// source's topic is mirrored anew, with its offsets. A topic that lost nothing goes on
+// in place, and the fence that the failover wrote is covered there.
+func TestReverseAfterFailover(t *testing.T) {
 	p := startPair(t, lab.KafkaOptions{}, lab.KafkaOptions{})
-	create(t, p.src, lab.TopicSpec{Name: "tail", Partitions: 2, Configs: lab.KeepEverything()})
-	file := configFile(t, openLink("east", p.src.Bootstrap()[0], p.dst.Bootstrap()[0], "tail"))
+	for _, topic := range []string{"even", "tail"} {
+		create(t, p.src, lab.TopicSpec{Name: topic, Partitions: 2, Configs: lab.KeepEverything()})
+	}
+	file := configFile(t, openLink("east", p.src.Bootstrap()[0], p.dst.Bootstrap()[0], "even", "tail"))
 	k := startKlink(t, "-c", file)
-	produce(t, p.src, lab.LoadOptions{Topics: []string{"tail"}, Seed: 1, MaxBatch: 50, Total: 2_000})
-	requireMirrored(t, p, 2_000, "tail")
+	produce(t, p.src, lab.LoadOptions{Topics: []string{"even", "tail"}, Seed: 1, MaxBatch: 50, Total: 2_000})
+	requireMirrored(t, p, 2_000, "even", "tail")
 	k.stop(t)
 	late := writeTail(t, p.src, 70)
 	cutOver(t, "failover", "-c", file, "--yes")
-	produce(t, p.dst, lab.LoadOptions{Topics: []string{"tail"}, Seed: 2, MaxBatch: 50, Total: 1_000})
+	produce(t, p.dst, lab.LoadOptions{Topics: []string{"even", "tail"}, Seed: 2, MaxBatch: 50, Total: 1_000})
+	back := pair{src: p.dst, dst: p.src}
 
-	next := filepath.Join(t.TempDir(), "next.yaml")
-	r := turnAround(t, 4, "-c", file, "--yes", "--write", next)
-	x := r.Topics[0]
-	if x.Verdict != reverse.HasTail || x.OK || x.TailRecords != 140 || r.Failed != 1 || r.Written != "" {
-		t.Fatalf("%+v", x)
-	}
-	for _, q := range x.Partitions {
-		if q.Tail == nil || q.Tail.Records != 70 || q.Tail.End-q.Tail.From != 70 || q.Tail.From != *q.CutEnd ||
-			!q.Tail.FirstAt.Equal(late) || !q.Tail.LastAt.Equal(late.Add(69*time.Second)) {
-			t.Errorf("%+v, tail %+v", q, q.Tail)
+	first := filepath.Join(t.TempDir(), "first.yaml")
+	r := turnAround(t, 0, "even", "-c", file, "--yes", "--write", first)
+	for _, q := range r.Topics[0].Partitions {
+		if r.Topics[0].Verdict != reverse.InPlace || q.FenceOffset == nil || *q.FenceOffset != *q.SourceEnd {
+			t.Fatalf("%s: %+v", r.Topics[0].Verdict, q)
 		}
 	}
-	r = turnAround(t, 0, "-c", file, "--yes", "--write", next, "--recreate")
-	if x := r.Topics[0]; !x.OK || !x.Recreate || x.TailRecords != 140 || r.Written != next {
-		t.Fatalf("%+v", x)
+	k = startKlink(t, "-c", first)
+	requireMirrored(t, back, 1_000, "even")
+	k.stop(t)
+
+	requireTail(t, turnAround(t, 4, "-c", file, "--yes", "--write", first), late)
+	second := filepath.Join(t.TempDir(), "second.yaml")
+	r = turnAround(t, 0, "-c", file, "--yes", "--write", second, "--recreate")
+	for _, x := range r.Topics {
+		if !x.OK || x.Recreate != (x.SourceTopic == "tail") || r.Written != second {
+			t.Fatalf("%+v", x)
+		}
 	}
-	startKlink(t, "-c", next)
-	requireMirrored(t, pair{src: p.dst, dst: p.src}, 3_000, "tail")
+	startKlink(t, "-c", second)
+	requireMirrored(t, back, 3_000, "even", "tail")
+}
+
+// requireTail holds what is shown of a topic that cannot go on in place, beside one
+// that does so already.
+func requireTail(t testing.TB, r turned, late time.Time) {
+	t.Helper()
+	for _, x := range r.Topics {
+		if x.SourceTopic == "even" && (x.Verdict != reverse.Reversed || !x.OK) {
+			t.Errorf("%+v", x)
+		}
+		if x.SourceTopic != "tail" {
+			continue
+		}
+		if x.Verdict != reverse.HasTail || x.OK || x.TailRecords != 140 || r.Failed != 1 || r.Written != "" {
+			t.Errorf("%+v", x)
+		}
+		for _, q := range x.Partitions {
+			if q.Tail == nil || q.Tail.Records != 70 || q.Tail.End-q.Tail.From != 70 || q.Tail.From != *q.CutEnd ||
+				!q.Tail.FirstAt.Equal(late) || !q.Tail.LastAt.Equal(late.Add(69*time.Second)) {
+				t.Errorf("%+v, tail %+v", q, q.Tail)
+			}
+		}
+	}
 }
 
 // writeTail writes n records to each partition of the topic, a second apart, and

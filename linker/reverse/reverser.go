@@ -32,6 +32,9 @@ func (r *Reverser) Check(ctx context.Context, req Request) (Result, error) {
 	}
 	res := r.result(s)
 	res.DryRun = true
+	if s.barred() {
+		return res, nil
+	}
 	return res, s.checkFile()
 }
 
@@ -44,7 +47,10 @@ func (r *Reverser) Do(ctx context.Context, req Request) (Result, error) {
 		return Result{}, err
 	}
 	res := r.result(s)
-	if err := s.checkFile(); err != nil || s.barred() {
+	if s.barred() {
+		return res, nil
+	}
+	if err := s.checkFile(); err != nil {
 		return res, err
 	}
 	if len(s.unnamed()) > 0 {
