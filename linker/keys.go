@@ -168,6 +168,6 @@ func (p *partition) recordBegin(ctx context.Context, now time.Time) *stop {
 func (p *partition) tellStale() {
 	if s, news := p.book.staleKeys(); news {
 		p.log.Warn("tombstones may have been missed", "flag", state.PossiblyStaleKeys, "from", s.From, "end", s.End,
-			"hint", "the mirror was behind for longer than delete.retention.ms of the source: keys that were deleted there may live on in the target; compare the keys, or delete the target topic to mirror it anew")
+			"hint", "the mirror was behind for longer than delete.retention.ms of the source: keys that were deleted there may live on in the target; compare the keys, or mirror the topic anew with klink repair --recreate")
 	}
 }

@@ -41,14 +41,17 @@ type Console interface {
 	Close()
 }
 
-// Mirrors acts on what belongs to single mirrors. All but Tails need Open, and what
-// they are about to be mirrored no more.
+// Mirrors acts on what belongs to single mirrors. All but Tails and Deletable need
+// Open, and what they are about to be mirrored no more.
 type Mirrors interface {
 	// Tails reads where the logs of a mirror's target topic end, and who wrote there.
 	Tails(ctx context.Context, sourceTopic string) ([]Tail, error)
 	// Adopt puts on record that the logs count as the mirror's up to some ends.
 	Adopt(ctx context.Context, sourceTopic string, ends map[int32]int64) error
-	// Delete deletes a mirror's target topic, if that is still the one on record.
+	// Deletable is nil where a mirror's target topic is the one on record, or gone. It
+	// does not need Open.
+	Deletable(ctx context.Context, sourceTopic string) error
+	// Delete deletes it where it is Deletable.
 	Delete(ctx context.Context, sourceTopic string) error
 	// Forget brings the source's settings into force on a mirror's target topic, and
 	// takes all that is on record of the mirror off it. The notes say what stayed as

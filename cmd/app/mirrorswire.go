@@ -96,27 +96,46 @@ func (c *console) Adopt(ctx context.Context, sourceTopic string, ends map[int32]
 	return c.store.PutAdopt(ctx, control.AdoptRecord{Link: c.name, Topic: sourceTopic, SourceID: rec.SourceID, Ends: ends, By: operator(), At: time.Now().UTC()})
 }
 
+// Deletable implements Mirrors.
+func (c *console) Deletable(ctx context.Context, sourceTopic string) error {
+	_, err := c.target(ctx, sourceTopic)
+	return err
+}
+
 // Delete implements Mirrors. The id is looked at first, and decides where brokers
 // delete by it (DeleteTopics v6, KIP-516).
 func (c *console) Delete(ctx context.Context, sourceTopic string) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*deleteTimeout)
+	defer cancel()
+	there, err := c.target(ctx, sourceTopic)
+	if err != nil || !there {
+		return err
+	}
+	rec, _ := c.view.Topic(c.name, sourceTopic)
+	return deleteTopic(ctx, c.dst.Admin, rec)
+}
+
+// target tells whether a mirror's target topic is there; another one in its place
+// is an error.
+func (c *console) target(ctx context.Context, sourceTopic string) (there bool, err error) {
 	rec, ok := c.view.Topic(c.name, sourceTopic)
 	if !ok || rec.TargetID.IsZero() {
-		return nil // nothing of the link's is there
+		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*deleteTimeout)
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	m := leaders.New(c.dst.Admin)
 	defer m.Close()
 	if err := m.Refresh(ctx, rec.TargetTopic); err != nil {
-		return fmt.Errorf("look at topic %s: %w", rec.TargetTopic, err)
+		return false, fmt.Errorf("look at topic %s: %w", rec.TargetTopic, err)
 	}
 	switch sight, _ := m.Look(rec.TargetTopic, 0); {
 	case !sight.Exists:
-		return nil
+		return false, nil
 	case feed.TopicID(sight.ID) != rec.TargetID:
-		return fmt.Errorf("topic %s has id %s now and not %s as on record: it is another one, and is left alone", rec.TargetTopic, feed.TopicID(sight.ID), rec.TargetID)
+		return false, fmt.Errorf("topic %s has id %s now and not %s as on record: it is another one, and is left alone", rec.TargetTopic, feed.TopicID(sight.ID), rec.TargetID)
 	}
-	return deleteTopic(ctx, c.dst.Admin, rec)
+	return true, nil
 }
 
 func deleteTopic(ctx context.Context, cl *kgo.Client, rec control.TopicRecord) error {

@@ -76,6 +76,9 @@ func (f *fakeConsole) act(what string) error {
 func (f *fakeConsole) Adopt(_ context.Context, topic string, ends map[int32]int64) error {
 	return f.act(fmt.Sprintf("adopt %s up to %v", topic, ends))
 }
+func (f *fakeConsole) Deletable(_ context.Context, topic string) error {
+	return f.failing["deletable "+topic]
+}
 func (f *fakeConsole) Delete(_ context.Context, topic string) error { return f.act("delete " + topic) }
 func (f *fakeConsole) Forget(_ context.Context, topic string) ([]string, error) {
 	return f.notes[topic], f.act("forget " + topic)

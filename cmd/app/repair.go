@@ -151,7 +151,11 @@ var recreating = order{name: "repair", verb: intent.Recreate, want: intent.Mirro
 	effect: "The target topics are deleted with all their records, and made again with the source's records\n" +
 		"at the source's offsets. What the source does not have any more is gone.",
 	settled: func(intent.Intent, topicResult) (string, bool) { return "", false },
-	inspect: func(_ context.Context, _ Console, t *topicResult) error {
+	inspect: func(ctx context.Context, con Console, t *topicResult) error {
+		if err := con.Deletable(ctx, t.SourceTopic); err != nil {
+			t.fail(reasonRefused, err.Error(), "find out who made it; once it is deleted, give the command again")
+			return nil
+		}
 		t.Detail = deletes(*t)
 		return nil
 	},
@@ -220,6 +224,9 @@ func deletes(t topicResult) string {
 		held = humanize.Comma(*offsets)
 	}
 	said := fmt.Sprintf("topic %s with %s offsets in %s is deleted", t.TargetTopic, held, quantity(len(t.recorded.Partitions), "partition"))
+	if len(haltedOf(t.recorded, nil, state.TargetNotEmpty)) > 0 {
+		said += "; klink did not write what it holds"
+	}
 	if t.want == intent.Stopped {
 		said += "; it was promoted or failed over: records that were written to it since are on no other cluster"
 	}

@@ -134,6 +134,12 @@ func TestRepairRecreate(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	f = commanded()
+	f.failing = map[string]error{"deletable orders": errors.New("topic orders has id 0c now")}
+	r = execute(t.Context(), f.parts(), "repair", "--recreate", "orders", "-c", file, "--yes", "-o", "json")
+	if a := decodeOrder(t, r); r.code != 1 || a.Topics[0].Reason != reasonRefused || len(f.commands)+len(f.did) != 0 {
+		t.Errorf("%+v, %v", r, f.did)
+	}
+	f = commanded()
 	f.failing = map[string]error{"delete orders": errors.New("topic orders has id 0c now")}
 	r = execute(t.Context(), f.parts(), "repair", "--recreate", "orders", "-c", file, "--yes", "-o", "json")
 	if a := decodeOrder(t, r); r.code != 1 || a.Topics[0].Reason != reasonFailed || a.Topics[0].Detail != "topic orders has id 0c now" {
