@@ -1,0 +1,323 @@
+package comparator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"klink/fetcher/batch"
+)
+
+const (
+	// stillFor is how long a target's end must not move to be taken for where the
+	// mirror ends; a mirror that works adds to it many times in that time.
+	stillFor = 5 * time.Second
+	// lagFor is how long the target may take to reach where the source ended at
+	// first. One that moves still is compared up to where it has come.
+	lagFor = 30 * time.Second
+	// trimFor is how long a target may take to follow the source's start.
+	trimFor = 10 * time.Second
+	// lookEvery is between looks at ends that are awaited.
+	lookEvery = 250 * time.Millisecond
+)
+
+// keysListed is how many differing keys of a partition are listed.
+const keysListed = 1000
+
+// PartitionResult is what was found in one partition. Numbers are null where
+// nothing is known.
+type PartitionResult struct {
+	Partition int32 `json:"partition"`
+	// From and To bound the offsets that were compared; To is exclusive.
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+	// RecordsCompared are the offsets at which both sides have a record, equal or
+	// changed.
+	RecordsCompared int64 `json:"records_compared"`
+	// Digest is that of the source's visible records of the range, TargetDigest
+	// that of the target's; null without digests.
+	Digest       *string `json:"digest"`
+	TargetDigest *string `json:"target_digest"`
+	// Compacted are records that one side's cleaner removed by right, Expired those
+	// past one side's log start.
+	Compacted int64 `json:"compacted"`
+	Expired   int64 `json:"expired"`
+	Tally
+	// Keys are the first keys whose latest value differs; null where they were not
+	// asked for. KeysDiffering counts all.
+	Keys          []KeyDifference `json:"keys"`
+	KeysDiffering *int64          `json:"keys_differing"`
+	SourceStart   *int64          `json:"source_start"`
+	SourceEnd     *int64          `json:"source_end"`
+	TargetStart   *int64          `json:"target_start"`
+	TargetEnd     *int64          `json:"target_end"`
+	// LagRecords are offsets that a mirror at work had still to bring at the end of
+	// the wait for it.
+	LagRecords int64   `json:"lag_records"`
+	Seconds    float64 `json:"seconds"`
+	// Error is why the partition could not be compared, or not to the end.
+	Error string `json:"error"`
+}
+
+// pair is one partition on both sides.
+type pair struct {
+	src, dst  *log
+	opt       *Options
+	compacted bool
+	rules     [2]tombstoneRule // by lacking side
+	printer   *Printer
+	progress  *progress
+	// topic is its topic's place in the result, guess the offsets it was thought to
+	// hold.
+	topic int
+	guess int64
+	res   PartitionResult
+}
+
+// compare fills in the result.
+func (p *pair) compare(ctx context.Context) error {
+	began := time.Now()
+	defer func() { p.res.Seconds = time.Since(began).Seconds() }()
+	span, err := p.settleBounds(ctx)
+	if err != nil {
+		return err
+	}
+	p.res.From, p.res.To = span.From, span.To
+	p.progress.expect(p, span)
+	out, chains, err := p.merge(ctx, span, 0)
+	if err != nil {
+		return err
+	}
+	p.take(out, chains)
+	if err := p.settleKeys(ctx, out, span); err != nil {
+		return err
+	}
+	p.checkDigests(chains)
+	for i := range p.res.Findings {
+		p.explain(ctx, &p.res.Findings[i])
+	}
+	return ctx.Err()
+}
+
+// settleBounds decides what is compared, and finds out whether the logs start
+// and end alike.
+func (p *pair) settleBounds(ctx context.Context) (Range, error) {
+	src, err := p.src.bounds(ctx)
+	if err != nil {
+		return Range{}, fmt.Errorf("source: %w", err)
+	}
+	dst, moving, err := p.awaitEnd(ctx, src.LastStable)
+	if err != nil {
+		return Range{}, fmt.Errorf("target: %w", err)
+	}
+	later, dst, err := p.awaitStart(ctx, dst)
+	if err != nil {
+		return Range{}, err
+	}
+	p.res.SourceStart, p.res.SourceEnd, p.res.TargetStart, p.res.TargetEnd = &later.Start, &later.LastStable, &dst.Start, &dst.LastStable
+	if f, found := judgeStart(later, dst, p.opt.starts()); found {
+		p.res.Add(f)
+	}
+	if moving {
+		p.res.LagRecords = max(0, src.LastStable-dst.LastStable)
+	} else if f, found := judgeEnd(src.LastStable, dst.LastStable, later.LastStable); found {
+		p.res.Add(f)
+	}
+	return p.choose(ctx, later, Bounds{Start: dst.Start, LastStable: min(src.LastStable, dst.LastStable)})
+}
+
+// choose narrows the common range to what was asked for.
+func (p *pair) choose(ctx context.Context, src, dst Bounds) (Range, error) {
+	span := Range{From: max(src.Start, dst.Start), To: dst.LastStable}
+	narrowed := false
+	if r, ok := p.opt.Ranges[PartitionName{p.src.topic, p.src.partition}]; ok {
+		narrowed = r.From > span.From
+		span.From, span.To = max(span.From, r.From), min(span.To, r.To)
+	}
+	if !p.opt.Since.IsZero() {
+		at, err := p.src.listOffset(ctx, p.opt.Since.UnixMilli())
+		if err != nil {
+			return span, fmt.Errorf("source: %w", err)
+		}
+		if at < 0 {
+			at = span.To // no record is so young
+		}
+		narrowed = narrowed || at > span.From
+		span.From = max(span.From, at)
+	}
+	span.To = max(span.From, span.To)
+	if narrowed {
+		return span, nil
+	}
+	return span, p.countExpired(ctx, src.Start, dst.Start)
+}
+
+// countExpired counts the records that one side keeps below the other's start.
+func (p *pair) countExpired(ctx context.Context, src, dst int64) error {
+	if src == dst || dst > src && p.opt.BeginsLater {
+		return nil // what a mirror was not to have has not expired
+	}
+	older := p.src
+	if dst < src {
+		older = p.dst
+	}
+	return p.each(ctx, older, Range{From: min(src, dst), To: max(src, dst)}, func(Print) { p.res.Expired++ })
+}
+
+// each reads the visible records of one side's range.
+func (p *pair) each(ctx context.Context, l *log, span Range, do func(Print)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	r := newReader(l, span, p.opt.readBytes(), &decoder{printer: p.printer.Again()})
+	g := new(errgroup.Group)
+	g.Go(func() error { r.run(ctx); return nil })
+	err := drain(ctx, r, do)
+	cancel()
+	_ = g.Wait() // it has no error of its own
+	if err != nil {
+		return fmt.Errorf("%s: %w", l.side, err)
+	}
+	return nil
+}
+
+// merge compares a range; chains are nil without digests.
+func (p *pair) merge(ctx context.Context, span Range, bucket int) (*Outcome, [2]*batch.Chain, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var chains [2]*batch.Chain
+	var streams [2]*reader
+	g := new(errgroup.Group)
+	for side, l := range []*log{p.src, p.dst} {
+		if !p.opt.NoDigest && bucket == 0 {
+			chains[side] = new(batch.Chain)
+		}
+		r := newReader(l, span, p.opt.readBytes(), &decoder{printer: p.printer.Again(), chain: chains[side]})
+		r.raw, r.took = p.opt.NoDigest, p.progress.read
+		streams[side] = r
+		g.Go(func() error { r.run(ctx); return nil })
+	}
+	lazy := &decoder{printer: p.printer.Again(), span: span}
+	out, err := Merge(ctx, streams[Source], streams[Target], MergeOptions{Range: span, Compacted: p.compacted, Keys: p.opt.Keys, MaxKeys: p.opt.MaxKeys, FromBucket: bucket,
+		Decode: func(b Block) ([]Print, error) { return lazy.decode(nil, b.Raw) },
+		Done:   func(next int64) { p.progress.done(p, min(next, span.To)) }})
+	cancel()
+	_ = g.Wait() // readers have no error of their own
+	return out, chains, err
+}
+
+func (p *pair) take(out *Outcome, chains [2]*batch.Chain) {
+	p.res.absorb(&out.Tally)
+	p.res.RecordsCompared, p.res.Compacted = out.Compared, out.Compacted
+	p.res.Expired += out.Expired
+	if chains[Source] != nil {
+		a, b := chains[Source].Hex(), chains[Target].Hex()
+		p.res.Digest, p.res.TargetDigest = &a, &b
+	}
+}
+
+// checkDigests is the last word where no record was found to differ: prints are
+// 64 bits and digests are not.
+func (p *pair) checkDigests(chains [2]*batch.Chain) {
+	if chains[Source] == nil || *p.res.Digest == *p.res.TargetDigest {
+		return
+	}
+	records := p.res.Counts[Missing] + p.res.Counts[Extra] + p.res.Counts[Changed] + p.res.Counts[Shifted] + p.res.Compacted + p.res.Expired
+	if records == 0 {
+		p.res.Add(Finding{Kind: Changed, Offset: p.res.From, Records: 1, Detail: "somewhere in the range: the digests differ, and no record was found that does"})
+	}
+}
+
+// settleKeys settles what is left of a compacted partition: by what the whole
+// logs hold of the keys in question, and by more passes where these were too
+// many for one.
+func (p *pair) settleKeys(ctx context.Context, out *Outcome, span Range) error {
+	if !p.compacted {
+		return nil
+	}
+	if p.opt.Keys {
+		p.res.Keys, p.res.KeysDiffering = []KeyDifference{}, new(int64)
+	}
+	for {
+		if err := p.settlePass(ctx, out.keys); err != nil {
+			return err
+		}
+		next := out.NextBucket()
+		if next >= buckets {
+			return nil
+		}
+		var err error
+		if out, _, err = p.merge(ctx, span, next); err != nil {
+			return err
+		}
+		p.res.Compacted += out.Compacted
+	}
+}
+
+func (p *pair) settlePass(ctx context.Context, k *keyRule) error {
+	want := k.asked(p.opt.Keys)
+	var latest [2]map[uint64]Latest
+	for side, l := range []*log{p.src, p.dst} {
+		var err error
+		if latest[side], err = p.gather(ctx, l, want[side]); err != nil {
+			return err
+		}
+	}
+	v := k.settle(latest, p.rules)
+	p.res.Compacted += v.compacted
+	for _, f := range v.findings {
+		p.res.Add(f)
+	}
+	if !p.opt.Keys {
+		return nil
+	}
+	differing := k.differing(latest, want[Source])
+	*p.res.KeysDiffering += int64(len(differing))
+	for _, d := range differing[:min(len(differing), keysListed-len(p.res.Keys))] {
+		p.res.Keys = append(p.res.Keys, p.named(ctx, d))
+	}
+	return nil
+}
+
+// gather returns the latest record of each wanted key in a whole log, as it is
+// now.
+func (p *pair) gather(ctx context.Context, l *log, want map[uint64]bool) (map[uint64]Latest, error) {
+	latest := make(map[uint64]Latest)
+	if len(want) == 0 {
+		return latest, nil
+	}
+	b, err := l.bounds(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", l.side, err)
+	}
+	return latest, p.each(ctx, l, Range{From: b.Start, To: b.LastStable}, func(r Print) {
+		if want[r.Key] && !r.Keyless {
+			latest[r.Key] = Latest{Offset: r.Offset, Sum: r.Sum, Tombstone: r.Tombstone}
+		}
+	})
+}
+
+// named reads the key of a difference again.
+func (p *pair) named(ctx context.Context, d KeyDifference) KeyDifference {
+	l := p.dst
+	if d.SourceOffset != nil {
+		l = p.src
+	}
+	if s, err := l.look(ctx, d.offset()); err == nil && s != nil && s.Key != nil {
+		d.Key = *s.Key
+	}
+	return d
+}
+
+// sorted puts the findings into the order of the log.
+func (p *pair) sorted() PartitionResult {
+	if p.res.Findings == nil {
+		p.res.Findings = []Finding{}
+	}
+	if p.res.Counts == nil {
+		p.res.Counts = map[Kind]int64{}
+	}
+	slices.SortStableFunc(p.res.Findings, func(a, b Finding) int { return cmp.Compare(a.Offset, b.Offset) })
+	return p.res
+}
