@@ -16,6 +16,7 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
+	exitDiffer = 3
 	exitLoss   = 4
 )
 
@@ -56,6 +57,7 @@ func report(w io.Writer, err error) int {
 	var listen *httpd.ListenError
 	var obstacle *kafka.Obstacle
 	var loss *LossError
+	var difference *DifferenceError
 	switch {
 	case errors.As(err, &cfg):
 		fmt.Fprintf(w, "klink: the configuration cannot be used:\n  %s\n", strings.ReplaceAll(cfg.Error(), "\n", "\n  "))
@@ -66,6 +68,9 @@ func report(w io.Writer, err error) int {
 	case errors.As(err, &loss):
 		fmt.Fprintf(w, "klink: %v\n", err)
 		return exitLoss
+	case errors.As(err, &difference):
+		fmt.Fprintf(w, "klink: %v\n", err)
+		return exitDiffer
 	default:
 		fmt.Fprintf(w, "klink: %v\n", err)
 		if errors.As(err, &obstacle) && obstacle.Hint != "" {

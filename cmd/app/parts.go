@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"klink/cmd/config"
+	"klink/comparator"
 	"klink/linker/describe"
 	"klink/linker/state"
 	"klink/linker/survey"
@@ -29,6 +30,9 @@ type Parts struct {
 	// Plan says how the links of the configuration would mirror. It writes nothing,
 	// unless it is to measure.
 	Plan func(ctx context.Context, cfg *config.Config, req PlanRequest) (survey.PlanResult, error)
+	// Compare reads both clusters of the configuration's links and tells how they
+	// differ. It writes nothing.
+	Compare func(ctx context.Context, cfg *config.Config, req CompareRequest) (comparator.Result, error)
 	// Describe tells what is on record on the targets of the configuration's links.
 	// The configuration may lack sources. It writes nothing.
 	Describe func(ctx context.Context, cfg *config.Config, req DescribeRequest) (describe.Result, error)

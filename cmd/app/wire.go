@@ -44,6 +44,7 @@ func production() Parts {
 		ReportFromTarget: reportFromTarget,
 		Probe:            probeTarget,
 		Plan:             planLinks,
+		Compare:          compareLinks,
 		Describe:         describeTargets,
 		Console:          openConsole,
 		Switch:           openSwitch,

@@ -1,0 +1,173 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/progress"
+	"github.com/urfave/cli/v2"
+
+	"klink/cmd/config"
+	"klink/cmd/show"
+	"klink/comparator"
+)
+
+const (
+	flagLast     = "last"
+	flagKeys     = "keys"
+	flagNoDigest = "no-digest"
+	flagReport   = "report"
+)
+
+// CompareRequest is what a comparison is to be about, beside the configuration.
+type CompareRequest struct {
+	// Only selects among the topics of the links; nil is all.
+	Only func(source, target string) bool
+	// Last leaves out what is older; 0 for nothing.
+	Last time.Duration
+	// Keys and NoDigest are those of comparator.Options.
+	Keys, NoDigest bool
+	// Progress may be nil.
+	Progress func(comparator.Progress)
+}
+
+// DifferenceError is a comparison that found differences; the result tells which.
+type DifferenceError struct{ Differences int64 }
+
+// Error counts the differences.
+func (e *DifferenceError) Error() string {
+	return fmt.Sprintf("compare: source and target differ in %s", quantity(int(e.Differences), "place"))
+}
+
+func (s *shell) compareCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "compare",
+		Usage:     "read both clusters and tell every difference between them",
+		UsageText: "klink compare -c klink.yaml [--link NAME] [TOPIC ...] [--last DURATION] [--keys] [--no-digest] [--report DIR] [-o table|json]\nklink compare --source HOST:PORT --target HOST:PORT --topic PATTERN",
+		Description: "Compares, partition by partition, every record that a read_committed consumer sees: that it\n" +
+			"is at the same offset with the same key, value, headers and timestamp, and that where one\n" +
+			"side has none the other has none. Writes nothing; exits with 3 where there are differences:\n\n" +
+			"  missing  the source has a record and the target none\n" +
+			"  extra    the target has a record and the source none\n" +
+			"  changed  both have one, and they differ\n" +
+			"  shifted  a run of records stands at other offsets\n" +
+			"  start    the logs start at different offsets\n" +
+			"  end      the logs end at different offsets\n\n" +
+			"The first ones of each kind are shown in full, the rest is counted. No difference, and counted\n" +
+			"apart, are records of compacted topics that one side lacks and has a later one of their key\n" +
+			"(compacted), and records past one side's log start (expired).\n\n" +
+			"It may run while klink run mirrors: it waits until the target is where the source ended when\n" +
+			"it began, and compares up to there; a target that does not move for 5 seconds ends there.\n" +
+			"Partition counts, topic settings, and the offsets of the link's groups are compared, too.\n\n" +
+			"TOPIC is a name on either side, or a glob with *; then each partition has its own line.",
+		Flags: append(linkFlags(),
+			&cli.DurationFlag{Name: flagLast, Usage: "compare only records of the last `DURATION`, e.g. 24h, by the source's timestamps"},
+			&cli.BoolFlag{Name: flagKeys, Usage: "list the keys of compacted topics whose latest value differs"},
+			&cli.BoolFlag{Name: flagNoDigest, Usage: "compute no digests, and compare batches that are the same bytes on both sides as bytes"},
+			&cli.StringFlag{Name: flagReport, Usage: "write compare.json and the page compare.html into the folder `DIR`"},
+			outputFlag()),
+		Action: s.compare,
+	}
+}
+
+func (s *shell) compare(c *cli.Context) error {
+	asJSON, err := wantsJSON(c)
+	if err != nil {
+		return err
+	}
+	if c.IsSet(flagLast) && c.Duration(flagLast) <= 0 {
+		return &UsageError{Command: "compare", What: "--last must be longer than nothing, e.g. 24h"}
+	}
+	cfg, err := config.Load(configOptions(c))
+	if err != nil {
+		return err
+	}
+	wanted := &choice{words: c.Args().Slice(), matched: map[string]bool{}}
+	req := CompareRequest{Last: c.Duration(flagLast), Keys: c.Bool(flagKeys), NoDigest: c.Bool(flagNoDigest)}
+	if len(wanted.words) > 0 {
+		req.Only = wanted.has
+	}
+	tell, stop := s.comparing()
+	req.Progress = tell
+	r, err := s.parts.Compare(c.Context, cfg, req)
+	stop()
+	if err == nil {
+		err = wanted.missed()
+	}
+	if err != nil {
+		return fmt.Errorf("compare: %w", err)
+	}
+	return errors.Join(s.tellCompared(r, c.String(flagReport), asJSON, len(wanted.words) == 0), compareError(r))
+}
+
+// tellCompared prints the result and writes the report.
+func (s *shell) tellCompared(r comparator.Result, folder string, asJSON, fold bool) error {
+	var err error
+	if folder != "" {
+		err = writeReport(folder, r)
+	}
+	if asJSON {
+		return errors.Join(err, show.JSON(s.out, "compare", r))
+	}
+	return errors.Join(err, s.printCompared(r, fold))
+}
+
+// compareError gives a result its exit code.
+func compareError(r comparator.Result) error {
+	switch {
+	case r.Differences > 0:
+		return &DifferenceError{Differences: r.Differences}
+	case r.Failed > 0:
+		return fmt.Errorf("compare: %s could not be compared", quantity(r.Failed, "item"))
+	default:
+		return nil
+	}
+}
+
+// writeReport writes a result for a person and for a program.
+func writeReport(folder string, r comparator.Result) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return fmt.Errorf("make the report's folder: %w", err)
+	}
+	write := func(name string, do func(*os.File) error) error {
+		f, err := os.Create(filepath.Join(folder, name))
+		if err != nil {
+			return err
+		}
+		return errors.Join(do(f), f.Close())
+	}
+	return errors.Join(
+		write("compare.json", func(f *os.File) error { return show.JSON(f, "compare", r) }),
+		write("compare.html", func(f *os.File) error { return comparator.WritePage(f, r) }))
+}
+
+// comparing shows a progress bar with the time left to somebody who waits at a
+// terminal. stop takes it away again.
+func (s *shell) comparing() (tell func(comparator.Progress), stop func()) {
+	if !isTerminal(s.errOut) {
+		return nil, func() {}
+	}
+	w := progress.NewWriter()
+	w.SetOutputWriter(s.errOut)
+	w.Style().Visibility.ETA = true
+	w.Style().Visibility.Value = false
+	tracker := &progress.Tracker{Message: "comparing", Units: progress.UnitsDefault}
+	w.AppendTracker(tracker)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.Render()
+	}()
+	tell = func(p comparator.Progress) {
+		tracker.UpdateMessage(fmt.Sprintf("compared %d of %s", p.Partitions, quantity(p.AllPartitions, "partition")))
+		tracker.UpdateTotal(p.Total)
+		tracker.SetValue(p.Done)
+	}
+	return tell, func() {
+		w.Stop()
+		<-ended
+	}
+}
