@@ -101,7 +101,8 @@ type fillKill struct {
 // at least at half of the kills. A marker that reaches the broker only when the
 // next process is at work neither is one too many nor takes another's place; that
 // process shows that it waits. A process that ended in an orderly way leaves
-// nothing to wait for.
+// nothing to wait for. Of two processes that share a link, the one that lives takes
+// over in doubt.
 func TestG1_FillsOutliveKills(t *testing.T) {
 	t.Parallel()
 	// The records are older than a day, after which brokers forget producers.
@@ -110,6 +111,7 @@ func TestG1_FillsOutliveKills(t *testing.T) {
 		{name: "answered", door: &markerDoor{answers: true}},
 		{name: "late", door: &markerDoor{}},
 		{name: "twice", door: &markerDoor{}, again: true},
+		{name: "twins", door: &markerDoor{}},
 	}
 	wire := p.dst.Broker(1).Proxy()
 	for _, v := range all {
@@ -119,7 +121,13 @@ func TestG1_FillsOutliveKills(t *testing.T) {
 	}
 	var side sync.WaitGroup
 	for _, v := range all {
-		side.Go(func() { v.run(t, p) })
+		side.Go(func() {
+			if v.name == "twins" {
+				v.runTwins(t, p)
+			} else {
+				v.run(t, p)
+			}
+		})
 	}
 	side.Wait()
 	var kills, inFlight int
@@ -251,6 +259,50 @@ func requireSameView(t testing.TB, p pair, topics ...string) {
 	if !v.Equal() || !v.SameBounds() || v.Records() == 0 {
 		t.Fatal(v)
 	}
+}
+
+// runTwins lets two processes of one link share a topic of transactions, which they
+// do without a gap that one leaves to the other. Then one dies with a marker in
+// flight, and the other one has its partitions with the doubt that it leaves.
+func (v *fillKill) runTwins(t *testing.T, p pair) {
+	wait := smallLoad(t, p.src, v.name, 4, 300)
+	file := configFile(t, openLink(v.name, p.src.Bootstrap()[0], p.dst.Bootstrap()[0], v.name))
+	both := []*klink{startKlink(t, "-c", file), startKlink(t, "-c", file)}
+	wait()
+	requireSameView(t, p, v.name)
+	shares := func(l state.Link) (owners []string) {
+		for _, s := range topicOf(l, v.name).Partitions {
+			if s.State == state.Active && !slices.Contains(owners, s.Worker) {
+				owners = append(owners, s.Worker)
+			}
+		}
+		return owners
+	}
+	for _, k := range both {
+		k.await(t, "two workers", func(l state.Link) bool { return len(shares(l)) == len(both) })
+	}
+	h := v.door.hold(t, 1)
+	transact(t, p.src, v.name, 4)
+	v.await(t, h.came, "a marker in flight")
+	heir := 1
+	r, err := both[1].report(within(t, patience))
+	for n := range h.count {
+		s, ok := partition(r.Links[0], v.name, n)
+		if err != nil || !ok {
+			t.Fatalf("partition %d in %+v: %v", n, r, err)
+		}
+		if strings.Contains(s.Worker, fmt.Sprintf("-%d-", both[1].proc.PID())) {
+			heir = 0
+		}
+	}
+	both[1-heir].kill(t)
+	v.kills++
+	v.inFlight++
+	v.awaitDoubt(t, both[heir], h)
+	v.arriveLate(t, p, h)
+	requireSameView(t, p, v.name)
+	both[heir].awaitTopic(t, v.name, state.Active, "")
+	both[heir].stop(t)
 }
 
 // transact writes a transaction with a record in each partition.
