@@ -50,6 +50,13 @@
 //	X7  The numbers of a switch are those of its cut, whatever was written to the
 //	    target since.
 //
+// # Cost
+//
+// 1,000 partitions take the wait for workers (1.5 s) and some 0.1 ms each at a
+// broker that does little else. A marker carries the broker's time: where the
+// newest segment of a log is older than segment.ms by the times of its records,
+// the fence begins a new one, which takes some milliseconds per partition.
+//
 // # Limits
 //
 // Fences hold for as long as the broker remembers the producer

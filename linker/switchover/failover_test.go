@@ -292,6 +292,37 @@ func TestFailoverLeavesPromotedTopics(t *testing.T) {
 	})
 }
 
+// TestFailoverLeavesPromotedTopicsWhateverIsOnRecord (X6).
+func TestFailoverLeavesPromotedTopicsWhateverIsOnRecord(t *testing.T) {
+	play(t, []string{"a"}, func(w *world) {
+		if _, err := w.open("cli").Promote(context.Background(), Request{}); err != nil {
+			t.Fatal(err)
+		}
+		clear(w.cuts)
+		r, err := w.open("cli").Failover(context.Background(), Request{})
+		if err != nil || len(w.pieces[0].log) != 3 || *r.Topics[0].Partitions[0].TargetEnd != 3 {
+			t.Errorf("%v: %+v", err, r)
+		}
+	})
+}
+
+// TestAFenceThatIsNotReplicatedIsNone: another leader may not have it (X3).
+func TestAFenceThatIsNotReplicatedIsNone(t *testing.T) {
+	play(t, []string{"a"}, func(w *world) {
+		w.worker.alive, w.behind = false, 1
+		r, err := w.open("cli").Failover(context.Background(), Request{})
+		top := r.Topics[0]
+		if err == nil || top.Reason != Unfenced || !strings.Contains(top.Detail, string(state.NotEnoughReplicas)) || top.Partitions[0].Fenced {
+			t.Fatalf("%v: %+v", err, top)
+		}
+		w.behind = 0
+		w.failover()
+		if len(w.pieces[0].log) != 4 {
+			t.Errorf("the fence was written again: %+v", w.pieces[0].log)
+		}
+	})
+}
+
 // TestFailoverWhileAPromotionWaits: the failover counts and the promotion says who
 // was quicker.
 func TestFailoverWhileAPromotionWaits(t *testing.T) {

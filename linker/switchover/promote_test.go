@@ -123,7 +123,10 @@ func TestPromoteOnAQuietLink(t *testing.T) {
 func TestPromoteWaitsForTheMirror(t *testing.T) {
 	play(t, []string{"a"}, func(w *world) {
 		w.worker.stops, w.pieces[0].src = true, 5
-		time.AfterFunc(5*time.Second, func() { w.worker.stops = false })
+		time.AfterFunc(5*time.Second, func() {
+			defer w.lock()()
+			w.worker.stops = false
+		})
 		begun := time.Now()
 		r, err := w.open("cli").Promote(context.Background(), Request{})
 		if took := time.Since(begun); err != nil || took < 5*time.Second || took > 8*time.Second || *r.Topics[0].Partitions[0].LastMirrored != 4 {

@@ -101,6 +101,8 @@ type world struct {
 	rivals []intent.Verb
 	// deaf: the control topic takes no writes until then.
 	deaf time.Time
+	// behind is how many of the last offsets only the target's leaders have.
+	behind int64
 	// mayMark is false where the right for markers is missing.
 	mayMark bool
 	began   time.Time
@@ -508,7 +510,7 @@ func (w *world) Ends(_ context.Context, ts []appender.Target) map[appender.Targe
 	}
 	for i, t := range ts {
 		n := int64(len(w.piece(t).log))
-		out[t] = appender.Ends{LogEnd: n, HighWatermark: n}
+		out[t] = appender.Ends{LogEnd: n, HighWatermark: n - w.behind}
 		if f == 1 && i == 0 {
 			out[t] = appender.Ends{LogStart: -1, HighWatermark: -1, LogEnd: -1, Reason: state.NoLeader, Err: errCut}
 		}
