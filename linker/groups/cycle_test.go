@@ -133,6 +133,85 @@ func TestRestartKnowsItsOwn(t *testing.T) {
 	}
 }
 
+// U4: a commit whose answer was an error may stand; it is not a stranger's.
+func TestCommitWithoutAnswer(t *testing.T) {
+	p := newPair(t)
+	p.fill(9)
+	p.commit(p.srcAdm, "g", "orders", 0, 4, "")
+	p.sync()
+	p.dst.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: kerr.RequestTimedOut, Count: 1})
+	p.commit(p.srcAdm, "g", "orders", 0, 6, "")
+	p.wantReason(p.sync()["g"], 0, Failed)
+	p.commit(p.srcAdm, "g", "orders", 0, 8, "")
+	p.sync()
+	p.want("g", 8)
+}
+
+// U6: a poll is whole only where all coordinators answered for all groups.
+func TestWholePolls(t *testing.T) {
+	p := newPair(t)
+	p.commit(p.srcAdm, "g", "orders", 0, 4, "")
+	if !p.session.pollOnce(p.ctx).whole {
+		t.Error("nothing is missing")
+	}
+	for name, f := range map[string]kfake.Fault{
+		"no list":   {Keys: []kmsg.Key{kmsg.ListGroups}, TopLevel: true, Err: kerr.UnknownServerError, Nodes: []int32{1}, Count: -1},
+		"no answer": {Keys: []kmsg.Key{kmsg.OffsetFetch}, Err: kerr.UnknownServerError, Count: -1},
+	} {
+		h := p.src.Fault(f)
+		if p.session.pollOnce(p.ctx).whole {
+			t.Error(name)
+		}
+		h.Remove()
+	}
+	p.src.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetFetch}, Err: kerr.GroupAuthorizationFailed, Count: -1})
+	if !p.session.pollOnce(p.ctx).whole {
+		t.Error("a right that is missing is an answer")
+	}
+}
+
+// A command is acknowledged only once what was under way when it came is over.
+func TestAcknowledgementWaitsForCommits(t *testing.T) {
+	p := newPair(t)
+	p.fill(9)
+	p.commit(p.srcAdm, "g", "orders", 0, 4, "")
+	p.o.Now, p.o.Interval = time.Now, time.Hour
+	s, err := New(p.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The first CatchUp begins the session, the second one is before a commit.
+	catches, inCycle, goOn := 0, make(chan struct{}), make(chan struct{})
+	p.store.caught = func() {
+		if catches++; catches == 2 {
+			close(inCycle)
+			<-goOn
+		}
+	}
+	ctx, cancel := context.WithCancel(p.ctx)
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx, p.store) }()
+	<-inCycle
+	p.store.command(intent.Command{Verb: intent.Failover, Topics: []string{"orders"}, Fence: 1, Switch: "s"})
+	for range 5 {
+		looks := p.store.looked()
+		p.store.command(intent.Command{Verb: intent.Retry, Topics: []string{"other"}})
+		p.await(func() bool { return p.store.looked() > looks })
+	}
+	if n := len(p.store.Acks("l", "")); n != 0 {
+		t.Errorf("%d acknowledgements while a commit is under way", n)
+	}
+	close(goOn)
+	p.await(func() bool { return len(p.store.Acks("l", "")) == 1 })
+	if p.committed("g") != nil {
+		t.Error("written though the command was in the log")
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // C010: with members, or when the target does not tell, nothing is written.
 func TestGroupsWithMembersAreLeftAlone(t *testing.T) {
 	p := newPair(t)
@@ -380,9 +459,10 @@ func TestNothingIsWrittenUnguarded(t *testing.T) {
 	p.commit(p.srcAdm, "g", "orders", 0, 4, "")
 	p.sync()
 	for name, c := range map[string]struct{ begin, end func() }{
-		"no lease":           {func() { p.lease.set(true) }, func() { p.lease.set(false) }},
-		"lease lost between": {func() { p.store.caught = func() { p.lease.set(true) } }, func() { p.store.caught = nil; p.lease.set(false) }},
-		"control topic down": {func() { p.store.refuse = errDown }, func() { p.store.refuse = nil }},
+		"no lease":                  {func() { p.lease.set(true) }, func() { p.lease.set(false) }},
+		"lease lost between":        {func() { p.store.caught = func() { p.lease.set(true) } }, func() { p.store.caught = nil; p.lease.set(false) }},
+		"control topic not read":    {func() { p.store.refuse = errDown }, func() { p.store.refuse = nil }},
+		"control topic not written": {func() { p.store.refusePuts = errDown }, func() { p.store.refusePuts = nil }},
 		"another process": {func() {
 			p.store.caught = func() {
 				r := p.store.groups["g"]

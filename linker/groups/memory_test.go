@@ -19,10 +19,11 @@ type memStore struct {
 	commands []intent.Command
 	groups   map[string]control.GroupRecord
 	acks     []control.AckRecord
+	looks    int // how often acknowledgements were asked for
 	puts     int
 	changed  chan struct{}
-	// refuse is what PutGroups and CatchUp answer.
-	refuse error
+	// refuse is what CatchUp answers, refusePuts what PutGroups does.
+	refuse, refusePuts error
 	// caught is called by each CatchUp.
 	caught func()
 }
@@ -90,8 +91,8 @@ func (m *memStore) Groups(string) (out []control.GroupRecord) {
 func (m *memStore) PutGroups(_ context.Context, rs []control.GroupRecord) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.refuse != nil {
-		return m.refuse
+	if m.refusePuts != nil {
+		return m.refusePuts
 	}
 	for _, r := range rs {
 		m.groups[r.Group] = r
@@ -111,7 +112,14 @@ func (m *memStore) DropGroup(_ context.Context, _, group string) error {
 func (m *memStore) Acks(string, string) []control.AckRecord {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.looks++
 	return slices.Clone(m.acks)
+}
+
+func (m *memStore) looked() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.looks
 }
 
 func (m *memStore) PutAck(_ context.Context, r control.AckRecord) error {
