@@ -108,17 +108,6 @@ type world struct {
 	began   time.Time
 }
 
-// worker mirrors.
-type worker struct {
-	alive bool
-	// reads: it follows the record. Else it is cut off from it, and its lease ends
-	// a session after the world began.
-	reads bool
-	acked map[string]int32
-	seen  map[int32]time.Time // when it saw a Pend
-	stops bool                // it does not mirror at all, so that source and target stay as they are
-}
-
 func newWorld(t testing.TB, pick func(string, int) int, parts ...string) *world {
 	w := &world{t: t, pick: pick, acks: map[string][]control.AckRecord{}, cuts: map[string]control.CutRecord{}, forced: map[string]int{},
 		taken: map[feed.Partition]int32{}, mayMark: true, began: time.Now(),
@@ -188,64 +177,8 @@ func (w *world) put(c intent.Command, at time.Time) {
 	w.log = slices.Insert(w.log, i, placed{c, at})
 }
 
-// step lets the worker do what it would have done by now.
-func (w *world) step() {
-	now := time.Now()
-	k := &w.worker
-	if !k.alive || !k.reads && now.After(w.began.Add(session)) {
-		return
-	}
-	heard := intent.Intents{}
-	if k.reads {
-		heard = intent.Fold(w.winners(now.Add(-lag)))
-	}
-	for _, topic := range w.names() {
-		i := heard.Of(topic)
-		if i.Want != intent.Mirror {
-			w.obey(topic, i)
-			continue
-		}
-		for _, p := range w.of(topic) {
-			if !k.stops && int64(len(p.log)) < p.src {
-				_ = p.add(entry{}) // it halts as FENCED where this is refused
-			}
-		}
-	}
-}
-
 func (w *world) of(topic string) []*piece {
 	return slices.DeleteFunc(slices.Clone(w.pieces), func(p *piece) bool { return p.topic != topic })
-}
-
-// obey confirms a command once, and takes a Pend back that holds for too long.
-func (w *world) obey(topic string, i intent.Intent) {
-	k, now := &w.worker, time.Now()
-	if k.acked[topic] != i.Cause.Number {
-		k.acked[topic] = i.Cause.Number
-		r := control.AckRecord{Link: theLink, Topic: topic, Worker: "w1", Number: i.Cause.Number, At: now}
-		for _, p := range w.of(topic) {
-			p.ackedAt = now
-			alone := p.n%2 == 0 && p.firstFence() == feed.Unknown
-			r.Partitions = append(r.Partitions, control.Acked{Partition: p.n, End: int64(len(p.log)), Wrote: alone})
-		}
-		w.acks[topic] = append(w.acks[topic], r)
-		if w.groups {
-			w.acks[""] = append(w.acks[""], control.AckRecord{Link: theLink, Worker: "w1", Number: i.Cause.Number, At: now})
-		}
-	}
-	if i.Want != intent.PendingStop {
-		return
-	}
-	if _, ok := k.seen[i.Cause.Number]; !ok {
-		k.seen[i.Cause.Number] = now
-	}
-	if now.Sub(k.seen[i.Cause.Number]) > i.Cause.Wait {
-		c := intent.Command{Link: theLink, Number: intent.Fold(w.winners(now)).Next(), ID: newID(), Verb: intent.Resume,
-			Topics: i.Cause.Topics, At: now, By: "w1"}
-		if w.wants(topic).Want == intent.PendingStop {
-			w.put(c, now)
-		}
-	}
 }
 
 // pass lets time go by, with the worker at work now and then.
@@ -635,40 +568,4 @@ func (p *piece) firstFence() int64 {
 		}
 	}
 	return feed.Unknown
-}
-
-// odometer enumerates all choices of a run with at most budget that are not 0.
-type odometer struct {
-	path, sizes []int
-	at          int
-	budget      int
-}
-
-func (o *odometer) pick(_ string, n int) int {
-	if o.at == len(o.path) {
-		o.path, o.sizes = append(o.path, 0), append(o.sizes, n)
-	}
-	v := o.path[o.at]
-	o.at++
-	return v
-}
-
-// turn moves on to the next run; false when there is none.
-func (o *odometer) turn() bool {
-	o.path, o.sizes = o.path[:o.at], o.sizes[:o.at]
-	o.at = 0
-	for i := len(o.path) - 1; i >= 0; i-- {
-		used := 0
-		for _, v := range o.path[:i] {
-			if v != 0 {
-				used++
-			}
-		}
-		if o.path[i]+1 < o.sizes[i] && used < o.budget {
-			o.path, o.sizes = o.path[:i+1], o.sizes[:i+1]
-			o.path[i]++
-			return true
-		}
-	}
-	return false
 }

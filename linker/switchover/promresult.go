@@ -1,0 +1,99 @@
+package switchover
+
+import (
+	"context"
+	"fmt"
+
+	"klink/linker/intent"
+	"klink/linker/state"
+)
+
+// dry tells the numbers of now.
+func (x *promRun) dry(ctx context.Context) (Result, error) {
+	sc, err := newScope(x.o.Store, x.o.Link, x.r.Topics)
+	if err != nil {
+		return x.newResult(), err
+	}
+	x.all = x.fates(sc, nil)
+	x.m.sc = sc
+	for _, m := range sc.mirrors {
+		if m.intent.Want != intent.Stopped {
+			x.m.open = append(x.m.open, m)
+		}
+	}
+	missing := x.missing(ctx)
+	x.measure(ctx, x.settled())
+	res := x.assemble(ctx)
+	res.DryRun = true
+	if missing != "" {
+		res.Notes = append(res.Notes, "would wait: "+missing)
+	}
+	res.tally()
+	return res, ctx.Err()
+}
+
+// settled are the partitions that are not promoted now.
+func (x *promRun) settled() []*fate {
+	open := make(map[*fate]bool)
+	for _, f := range x.together() {
+		open[f] = true
+	}
+	var out []*fate
+	for _, f := range x.all {
+		if !open[f] {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func (x *promRun) result(ctx context.Context) (Result, error) {
+	if x.m.sc == nil {
+		return x.newResult(), x.m.err
+	}
+	if x.m.err != nil || x.m.goal != toStop {
+		// The record is as it was; the numbers are those of the last look.
+		x.measure(ctx, x.settled())
+	}
+	res := x.assemble(ctx)
+	if id := x.m.id; x.m.err == nil {
+		if x.m.goal != toStop {
+			id = x.m.sc.mirrors[0].intent.Cause.Switch
+		}
+		res.Switch = &id
+	}
+	if x.m.err != nil {
+		res.tally()
+		return res, x.m.err
+	}
+	return res.end()
+}
+
+// assemble puts the result together from what is known.
+func (x *promRun) assemble(ctx context.Context) Result {
+	res := x.newResult()
+	res.Notes = append(res.Notes, x.m.notes...)
+	waiting := make(map[string]bool)
+	for _, m := range x.m.open {
+		waiting[m.SourceTopic] = m.intent.Want != intent.Stopped
+	}
+	for _, f := range x.together() {
+		if waiting[f.m.SourceTopic] {
+			if lack := x.lacks(f); lack != "" {
+				x.troubles.first(f.m.SourceTopic, state.Reason(lagging), fmt.Errorf("partition %d: %s", f.n, lack))
+			}
+		}
+	}
+	for _, m := range x.m.sc.mirrors {
+		t := topic(m, x.all, x.troubles, x.details)
+		if x.m.err != nil && t.OK && m.intent.Want != intent.Stopped {
+			t.OK, t.Detail = false, "not promoted, since all are promoted together or none"
+		}
+		res.Topics = append(res.Topics, t)
+	}
+	res.Groups = x.groupNumbers(ctx, x.all)
+	return res
+}
+
+// lagging is the Topic.Reason of what is not mirrored to its end.
+const lagging = "LAGGING"
