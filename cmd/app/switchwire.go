@@ -60,6 +60,8 @@ func openSwitch(ctx context.Context, cfg *config.Config, access SwitchAccess) (S
 type switcher struct {
 	*recorded
 	*switchover.Switch
+	// src is the source, nil where it was not opened.
+	src *kafka.Source
 	// closers undo what was opened, in the order of opening.
 	closers []func()
 }
@@ -128,6 +130,7 @@ func (w *switcher) source(ctx context.Context, cfg *config.Config) (switchover.S
 		return nil, err
 	}
 	w.onClose(src.Close)
+	w.src = src
 	if err := reach(ctx, src.Ping); err != nil && kafka.Classify(err).Reason != state.Unreachable {
 		return nil, fmt.Errorf("source: %w", err)
 	}

@@ -22,7 +22,8 @@ type Result struct {
 	// Notes say what happened on the way: what was taken up from an earlier run,
 	// what was rolled back, who was quicker.
 	Notes []string `json:"notes"`
-	// Warnings are rights that will be missed; only in a forecast.
+	// Warnings are rights that will be missed: those of a failover in a forecast, and
+	// those of the way home in a promotion.
 	Warnings []Warning `json:"warnings"`
 }
 
