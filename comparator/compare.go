@@ -10,6 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"klink/fetcher/leaders"
 )
@@ -61,6 +62,9 @@ type Options struct {
 	// (DefaultMemoryBytes).
 	Parallel    int
 	MemoryBytes int64
+	// Limit bounds the bytes a second that are read from the source, where it is not
+	// nil.
+	Limit *rate.Limiter
 	// MaxKeys is that of MergeOptions, per partition.
 	MaxKeys int
 	// Progress is told how far the comparison is, one call at a time, at most ten
@@ -144,6 +148,9 @@ func Compare(ctx context.Context, o Options) (Result, error) {
 		m := leaders.New(cl)
 		defer m.Close()
 		c.sides[side] = &cluster{side: Side(side), cl: cl, leaders: m}
+		if Side(side) == Source {
+			c.sides[side].limit = o.Limit
+		}
 	}
 	r := Result{AsOf: time.Now().UTC(), Groups: []GroupResult{}, Configs: []ConfigDifference{}, Topics: []TopicResult{}}
 	if err := c.learn(ctx); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/goleak"
+	"golang.org/x/time/rate"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -124,6 +125,18 @@ func TestCompareEqual(t *testing.T) {
 		}
 		if r = w.compare(func(o *Options) { o.NoDigest = true }); !r.Equal || r.Topics[0].Partitions[1].RecordsCompared != 500 || r.Topics[0].Partitions[1].Digest != nil {
 			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// What is read from the source keeps within its limit.
+func TestCompareLimit(t *testing.T) {
+	inWorld(t, 1, func(t *testing.T, w *world) {
+		w.write(Source, 0, 0, 500, 40)
+		w.write(Target, 0, 0, 500, 40)
+		r := w.compare(func(o *Options) { o.Limit = rate.NewLimiter(50_000, 10_000) })
+		if !r.Equal || r.Seconds < 9 || r.Seconds > 12 {
+			t.Errorf("half a megabyte took %.1f s at 50 kB/s: %+v", r.Seconds, r)
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"golang.org/x/time/rate"
 
 	"klink/fetcher/batch"
 	"klink/fetcher/leaders"
@@ -39,6 +40,19 @@ type cluster struct {
 	side    Side
 	cl      *kgo.Client
 	leaders *leaders.Map
+	limit   *rate.Limiter // of bytes read; nil: none
+}
+
+// pace waits until so many bytes that were read are paid for.
+func (c *cluster) pace(ctx context.Context, bytes int) error {
+	for c.limit != nil && bytes > 0 {
+		n := min(bytes, c.limit.Burst())
+		if err := c.limit.WaitN(ctx, n); err != nil {
+			return err
+		}
+		bytes -= n
+	}
+	return nil
 }
 
 // log is one partition of a cluster.

@@ -2,6 +2,7 @@ package comparator
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"hash/maphash"
 
@@ -33,14 +34,28 @@ func NewPrinter() *Printer { return &Printer{seed: maphash.MakeSeed()} }
 // Again returns another Printer with the same secret.
 func (p *Printer) Again() *Printer { return &Printer{seed: p.seed} }
 
-// offsetLen is the length of the offset that the canonical form begins with.
-const offsetLen = 8
-
-// Of returns a record's print.
+// Of returns a record's print. The sum is a hash of fixed fields: the time, and
+// for each part of the record its length (-1 for null) and hash, so that no byte
+// of it is copied.
 func (p *Printer) Of(r batch.Record) Print {
-	p.buf = batch.AppendCanonical(p.buf[:0], r)
-	return Print{Offset: r.Offset, Timestamp: r.Timestamp, Sum: maphash.Bytes(p.seed, p.buf[offsetLen:]), Key: maphash.Bytes(p.seed, r.Key),
-		Keyless: r.Key == nil, Tombstone: r.Value == nil}
+	key := maphash.Bytes(p.seed, r.Key)
+	b := binary.BigEndian.AppendUint64(p.buf[:0], uint64(r.Timestamp))
+	b = appendPart(b, r.Key, key)
+	b = appendPart(b, r.Value, maphash.Bytes(p.seed, r.Value))
+	for _, h := range r.Headers {
+		b = appendPart(b, h.Key, maphash.Bytes(p.seed, h.Key))
+		b = appendPart(b, h.Value, maphash.Bytes(p.seed, h.Value))
+	}
+	p.buf = b
+	return Print{Offset: r.Offset, Timestamp: r.Timestamp, Sum: maphash.Bytes(p.seed, b), Key: key, Keyless: r.Key == nil, Tombstone: r.Value == nil}
+}
+
+func appendPart(dst, part []byte, hash uint64) []byte {
+	length := int32(-1)
+	if part != nil {
+		length = int32(len(part))
+	}
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(dst, uint32(length)), hash)
 }
 
 // Range is offsets from From up to but not including To.

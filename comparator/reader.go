@@ -26,6 +26,9 @@ type reader struct {
 	err     error
 }
 
+// mostPrints bounds what is set aside on the word of a batch's header.
+const mostPrints = 10_000
+
 // result is one answer as blocks, or what ended the reading.
 type result struct {
 	blocks []Block
@@ -64,6 +67,9 @@ func (r *reader) readAll(ctx context.Context) error {
 		}
 		if r.took != nil {
 			r.took(a.bytes)
+		}
+		if err := r.log.pace(ctx, a.bytes); err != nil {
+			return err
 		}
 		blocks, next, err := r.blocks(a, at)
 		if err != nil {
@@ -115,7 +121,7 @@ func (r *reader) blocks(a answer, at int64) (out []Block, next int64, err error)
 		case r.raw && p.Records > 0:
 			b.Raw = p.Bytes
 		default:
-			if b.Prints, err = r.decoder.decode(nil, p.Bytes); err != nil {
+			if b.Prints, err = r.decoder.decode(make([]Print, 0, min(p.Records, mostPrints)), p.Bytes); err != nil {
 				return nil, next, fmt.Errorf("batch at offset %d: %w", p.Base, err)
 			}
 		}
