@@ -141,7 +141,7 @@ func (s *Switch) fenceOffset(ctx context.Context, f *fate) int64 {
 	if at, ok := s.findFence(ctx, f); ok {
 		return at
 	}
-	if alone {
+	if alone && !f.fence.blind {
 		// Right unless a run that was never put on record left one, so long ago that
 		// the leader has forgotten it.
 		return last

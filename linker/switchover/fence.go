@@ -76,8 +76,10 @@ type fenced struct {
 	ok bool
 	// single: it is the only one that can be there.
 	single bool
-	// found: it was there before.
+	// found: it was there before. blind: whether one was there before could not be
+	// asked.
 	found  bool
+	blind  bool
 	doubts int
 	// reason and detail say why there is none.
 	reason state.Reason
@@ -128,6 +130,7 @@ func (f *fencer) step(now time.Time) fenceStep {
 func (f *fencer) asked(s appender.ProducerState, err error) {
 	f.ask = false
 	if err != nil {
+		f.out.blind = true
 		f.note("", err) // the epoch on record is right without it
 		return
 	}
