@@ -15,10 +15,22 @@ import (
 
 // life is one run of a partition's loop.
 type life struct {
-	end context.CancelFunc
+	cancel context.CancelFunc
+	// told: it is to end; guarded by the topic's lock.
+	told bool
 	// done is closed when the loop has ended and nothing of it is under way.
 	done chan struct{}
 }
+
+// end tells the loop to end.
+func (l *life) end() {
+	l.told = true
+	l.cancel()
+}
+
+// spent reports whether the loop ended because it was told to, so that another may
+// begin. One that ended by itself has found what does not end by itself.
+func (l *life) spent() bool { return l == nil || l.told && l.over() }
 
 // over reports whether the loop has ended.
 func (l *life) over() bool {
@@ -54,7 +66,7 @@ func (t *topic) start(ctx context.Context, wg *sync.WaitGroup) {
 	}
 	here := t.link.mirrorsHere()
 	for n, p := range t.partitions {
-		if t.lives[n] == nil && here(p) {
+		if t.lives[n].spent() && here(p) {
 			t.lives[n] = t.live(ctx, p, wg)
 		}
 	}
@@ -64,7 +76,7 @@ func (t *topic) start(ctx context.Context, wg *sync.WaitGroup) {
 // append under way may take.
 func (t *topic) live(ctx context.Context, p *partition, wg *sync.WaitGroup) *life {
 	ctx, end := context.WithCancel(ctx)
-	l := &life{end: end, done: make(chan struct{})}
+	l := &life{cancel: end, done: make(chan struct{})}
 	if !p.here {
 		p.arrive(t.link)
 	}

@@ -2,6 +2,7 @@ package linker
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 
 	"klink/fetcher/batch"
 	"klink/fetcher/feed"
+	"klink/linker/appender"
 	"klink/linker/control"
 	"klink/linker/intent"
 	"klink/linker/state"
@@ -417,4 +419,49 @@ func TestUnfencedIsFlagged(t *testing.T) {
 		}
 		end()
 	})
+}
+
+// tardy answers appends late.
+type tardy struct {
+	*world
+	by time.Duration
+}
+
+func (s tardy) Begin(ctx context.Context, t appender.Target, b appender.Batch) *appender.Pending {
+	under := s.world.Begin(ctx, t, b)
+	p, settle := appender.Promise()
+	followed(p, under)
+	go func() {
+		r := under.Wait(context.Background())
+		time.Sleep(s.by)
+		settle(r)
+	}()
+	return p
+}
+
+// TestUndoneWhileItDrains: an order that is taken back before it is carried out
+// leaves nothing standing still.
+func TestUndoneWhileItDrains(t *testing.T) {
+	for _, undone := range []time.Duration{time.Millisecond, 30 * time.Millisecond, time.Second, 5 * time.Second} {
+		bubble(t, func(t *testing.T) {
+			w := newWorld()
+			w.add("a", 1, 2)
+			l := w.link(t, "w")
+			l.o.Target = tardy{w, 3 * time.Second}
+			end := w.start(t, l)
+			mustBe(t, topicReport(t, l, "a"), state.Active, "")
+			w.more("a", 1, 5)
+			time.Sleep(time.Millisecond)
+			w.give(t, intent.Command{Verb: intent.Pause, Topics: []string{"a"}})
+			time.Sleep(undone)
+			w.give(t, intent.Command{Verb: intent.Resume, Topics: []string{"a"}})
+			w.more("a", 1, 5)
+			time.Sleep(discoverEvery)
+			mustBe(t, topicReport(t, l, "a"), state.Active, "")
+			if n := w.targetEnd("a", 1); n != 20 {
+				t.Errorf("undone after %s: the target ends at %d", undone, n)
+			}
+			end()
+		})
+	}
 }

@@ -83,16 +83,17 @@ func (t *topic) drop(here func(*partition) bool) (open bool) {
 		return false // an order ends them all
 	}
 	for n, p := range t.partitions {
-		if !p.here || here(p) {
-			continue
+		l := t.lives[n]
+		switch {
+		case !p.here:
+		case here(p): // it may have been told to end before
+			open = open || l != nil && l.told && !l.over()
+		case l == nil || l.over():
+			t.lives[n], p.here = nil, false
+		default:
+			l.end()
+			open = true
 		}
-		if l := t.lives[n]; l != nil {
-			if l.end(); !l.over() {
-				open = true
-				continue
-			}
-		}
-		t.lives[n], p.here = nil, false
 	}
 	return open
 }
