@@ -62,7 +62,7 @@ const commitWait = 10 * time.Second
 // run follows until ctx ends: BOOTSTRAP GROUP PERIOD_MS TOPIC...
 func (f *franzGo) run(ctx context.Context, args []string) error {
 	if len(args) < 4 {
-		return errors.New("arguments: BOOTSTRAP GROUP PERIOD_MS TOPIC...")
+		return errors.New("want BOOTSTRAP GROUP PERIOD_MS and topics")
 	}
 	period, err := strconv.ParseInt(args[2], 10, 64)
 	if err != nil || period <= 0 {
