@@ -25,7 +25,7 @@ func accepting(partitions []int32) order {
 		effect: "Nothing on the target is changed: what differs stays, is entered in the ledger, and is compared no\n" +
 			"more. Mirroring goes on at the target's end; what the source writes below it is not mirrored.",
 		settled: func(_ intent.Intent, t topicResult) (string, bool) {
-			return "is not halted", len(haltedOf(t.recorded, partitions)) == 0
+			return "is not halted, as last recorded", len(haltedOf(t.recorded, partitions)) == 0
 		},
 		inspect: func(ctx context.Context, con Console, t *topicResult) error {
 			return inspectHalts(ctx, con, t, halted(t.recorded))

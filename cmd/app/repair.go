@@ -128,7 +128,7 @@ func retrying(partitions []int32) order {
 		title:  "to be tried again",
 		effect: "What does not hold still halts again: nothing is accepted by this.",
 		settled: func(_ intent.Intent, t topicResult) (string, bool) {
-			return "is not halted", len(halted(t.recorded)) == 0
+			return "is not halted, as last recorded", len(halted(t.recorded)) == 0
 		},
 		inspect: func(_ context.Context, _ Console, t *topicResult) error {
 			t.Detail = haltsOf(t.recorded, halted(t.recorded))

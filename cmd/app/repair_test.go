@@ -102,7 +102,7 @@ func TestRepairRetry(t *testing.T) {
 	}
 	f = commanded()
 	r = execute(t.Context(), f.parts(), "repair", "--retry", "orders", "--partition", "1", "-c", file, "--yes", "-o", "json")
-	if a := decodeOrder(t, r); r.code != 0 || len(f.commands) != 0 || a.Topics[0].Detail != "is not halted" {
+	if a := decodeOrder(t, r); r.code != 0 || len(f.commands) != 0 || a.Topics[0].Detail != "is not halted, as last recorded" {
 		t.Errorf("%+v", r)
 	}
 }
