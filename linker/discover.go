@@ -23,19 +23,19 @@ func (l *Link) discover(ctx context.Context, wg *sync.WaitGroup) {
 		} else {
 			wait.Reset()
 		}
-		if !l.rest(ctx, pause) {
+		if !rest(ctx, pause, l.soon) {
 			return
 		}
 	}
 }
 
-// rest is sleep, and ends early where the topics are to be looked at at once.
-func (l *Link) rest(ctx context.Context, d time.Duration) bool {
+// rest is sleep, and ends early where there is something to do at once.
+func rest(ctx context.Context, d time.Duration, soon <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-l.soon:
+	case <-soon:
 	case <-ctx.Done():
 	}
 	return ctx.Err() == nil

@@ -99,6 +99,7 @@ type Link struct {
 	crowd    *crowd
 	soon     chan struct{} // size 1: the topics are to be looked at now
 	listing  chan struct{} // size 1: a topic is known that was not
+	news     chan struct{} // size 1: states are to be recorded now
 
 	mu sync.Mutex // guards all below; never held over a call
 	// intents is what operators want, as it is obeyed; round the last look at the
@@ -152,7 +153,7 @@ func (l *Link) turn(loop string) {
 func New(o Options) (*Link, error) {
 	l := &Link{o: o, log: o.Logger.With("link", o.Name), topics: make(map[string]*topic),
 		compares: semaphore.NewWeighted(comparesAtOnce),
-		soon:     make(chan struct{}, 1), listing: make(chan struct{}, 1),
+		soon:     make(chan struct{}, 1), listing: make(chan struct{}, 1), news: make(chan struct{}, 1),
 		pos: state.Position{State: state.Pending}, turned: make(map[string]time.Time)}
 	l.crowd = newCrowd(l.log)
 	c, err := newCounters(o.Meter, o.Name, l.own)

@@ -125,6 +125,7 @@ func (o *obeyer) take(ctx context.Context, wg *sync.WaitGroup) {
 	}
 	if begun {
 		poke(l.soon)
+		poke(l.news)
 	}
 }
 
@@ -217,6 +218,7 @@ func (o *obeyer) pursue(ctx context.Context) {
 		if all && !n.shown {
 			n.shown = true
 			n.tell()
+			poke(o.l.news)
 		}
 		due[name] = n.due(ended, all)
 	}

@@ -42,6 +42,13 @@ func (w *world) more(topic string, partition int32, n int) {
 	l.write(records(l.end, n, topic), 0, batch.CodecNone)
 }
 
+// recordedState is what is on record of a topic.
+func (w *world) recordedState(topic string) state.State {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.states[topic].Topic.State
+}
+
 // targetEnd is the log end of a target partition.
 func (w *world) targetEnd(topic string, partition int32) int64 {
 	l := w.log(w.dst, feed.Partition{Topic: topic, Partition: partition})
@@ -78,6 +85,9 @@ func TestG9_OrdersAreObeyed(t *testing.T) {
 				mustBe(t, r, c.want, "")
 				if r.Detail != c.detail || r.Hint == "" || len(r.Partitions) != 2 || *r.Partitions[1].TargetEnd != 10 {
 					t.Errorf("%+v", r)
+				}
+				if recorded := w.recordedState("a"); c.want != state.Removed && recorded != c.want {
+					t.Errorf("%s is on record", recorded)
 				}
 				ack := w.lastAck("a", "w")
 				if len(ack.Partitions) != 2 || ack.Number != 1 || ack.Partitions[1] != (control.Acked{Partition: 1, End: 10, Wrote: true}) {

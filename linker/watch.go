@@ -83,7 +83,7 @@ func (l *Link) listed() []*topic {
 
 // record keeps the states in the control topic.
 func (l *Link) record(ctx context.Context) {
-	for sleep(ctx, recordEvery) {
+	for rest(ctx, recordEvery, l.news) {
 		l.turn("state")
 		l.crowd.tell(time.Now())
 		l.recordOnce(ctx)
