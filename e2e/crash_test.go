@@ -26,7 +26,10 @@ func TestG3_KillsUnderLoad(t *testing.T) {
 	p := startPair(t, lab.KafkaOptions{}, lab.KafkaOptions{Proxy: true})
 	create(t, p.src, lab.TopicSpec{Name: "orders", Partitions: 4, Configs: lab.KeepEverything()})
 	load, err := lab.StartLoad(context.Background(), p.src, lab.LoadOptions{Topics: []string{"orders"}, Seed: 7,
-		MaxBatch: 50, RecordsPerSecond: 20_000})
+		MaxBatch: 50, RecordsPerSecond: 20_000,
+		// Old records wait for the dead process's session to end: a round would take
+		// ten seconds.
+		From: time.Now(), To: time.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
