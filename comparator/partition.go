@@ -47,8 +47,8 @@ type PartitionResult struct {
 	Compacted int64 `json:"compacted"`
 	Expired   int64 `json:"expired"`
 	Tally
-	// Keys are the first keys whose latest value differs; null where they were not
-	// asked for. KeysDiffering counts all.
+	// Keys are the first keys whose latest value differs. KeysDiffering counts all,
+	// and is null where they were not asked for.
 	Keys          []KeyDifference `json:"keys"`
 	KeysDiffering *int64          `json:"keys_differing"`
 	SourceStart   *int64          `json:"source_start"`
@@ -237,7 +237,7 @@ func (p *pair) settleKeys(ctx context.Context, out *Outcome, span Range) error {
 		return nil
 	}
 	if p.opt.Keys {
-		p.res.Keys, p.res.KeysDiffering = []KeyDifference{}, new(int64)
+		p.res.KeysDiffering = new(int64)
 	}
 	for {
 		if err := p.settlePass(ctx, out.keys); err != nil {
@@ -310,13 +310,17 @@ func (p *pair) named(ctx context.Context, d KeyDifference) KeyDifference {
 	return d
 }
 
-// sorted puts the findings into the order of the log.
+// sorted is the result with its findings in the order of the log, and empty
+// lists where it has none.
 func (p *pair) sorted() PartitionResult {
 	if p.res.Findings == nil {
 		p.res.Findings = []Finding{}
 	}
 	if p.res.Counts == nil {
 		p.res.Counts = map[Kind]int64{}
+	}
+	if p.res.Keys == nil {
+		p.res.Keys = []KeyDifference{}
 	}
 	slices.SortStableFunc(p.res.Findings, func(a, b Finding) int { return cmp.Compare(a.Offset, b.Offset) })
 	return p.res

@@ -337,6 +337,9 @@ func comparePlants(t *testing.T, p pair) {
 	if page, err := os.ReadFile(filepath.Join(dir, "compare.html")); err != nil || !strings.Contains(string(page), "header 1 of 2 differs") {
 		t.Errorf("report: %v", err)
 	}
+	if o := command(t, append([]string{"compare"}, p.plain("none-*")...)...); o.code != 1 || !strings.Contains(o.errOut, "selects no topic") {
+		t.Errorf("nothing to compare: %+v", o)
+	}
 	// Without digests the same is found.
 	fast, _ := compare(t, append(p.plain("d-flip"), "--no-digest")...)
 	if len(fast.Topics) != 1 || fast.Topics[0].Partitions[0].Counts[comparator.Changed] != 1 {

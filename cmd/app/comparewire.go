@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -64,6 +65,10 @@ func compareLink(ctx context.Context, l config.Link, memory config.Bytes, req Co
 	found, err := topics.Discover(ctx, src.Admin, matcher)
 	if err != nil {
 		return r, fmt.Errorf("source: %w", err)
+	}
+	if len(found.Topics)+len(found.Missing) == 0 {
+		// Nothing compared must not read like nothing found.
+		return r, errors.New("topics.include selects no topic on the source")
 	}
 	co.Topics = comparedTopics(found, matcher, req.Only)
 	return comparator.Compare(ctx, co)
