@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/progress"
+	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
 	"klink/cmd/config"
@@ -144,30 +145,29 @@ func writeReport(folder string, r comparator.Result) error {
 		write("compare.html", func(f *os.File) error { return comparator.WritePage(f, r) }))
 }
 
-// comparing shows a progress bar with the time left to somebody who waits at a
-// terminal. stop takes it away again.
+// comparing keeps a line with how far it is up to date for somebody who waits at
+// a terminal. stop takes the line away again.
 func (s *shell) comparing() (tell func(comparator.Progress), stop func()) {
 	if !isTerminal(s.errOut) {
 		return nil, func() {}
 	}
-	w := progress.NewWriter()
-	w.SetOutputWriter(s.errOut)
-	w.Style().Visibility.ETA = true
-	w.Style().Visibility.Value = false
-	tracker := &progress.Tracker{Message: "comparing", Units: progress.UnitsDefault}
-	w.AppendTracker(tracker)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		w.Render()
-	}()
-	tell = func(p comparator.Progress) {
-		tracker.UpdateMessage(fmt.Sprintf("compared %d of %s", p.Partitions, quantity(p.AllPartitions, "partition")))
-		tracker.UpdateTotal(p.Total)
-		tracker.SetValue(p.Done)
+	const anew = "\r\x1b[K" // over the line of before
+	return func(p comparator.Progress) { fmt.Fprint(s.errOut, anew+progressLine(p)) },
+		func() { fmt.Fprint(s.errOut, anew) }
+}
+
+// progressLine is short enough for a terminal of 80 columns.
+func progressLine(p comparator.Progress) string {
+	const width = 24
+	share := 0.0
+	if p.Total > 0 {
+		share = max(0, min(1, float64(p.Done)/float64(p.Total)))
 	}
-	return tell, func() {
-		w.Stop()
-		<-ended
+	full := int(share * width)
+	line := fmt.Sprintf("[%s%s] %3.0f%%  %d/%s  %s", strings.Repeat("#", full), strings.Repeat(".", width-full), 100*share, p.Partitions,
+		quantity(p.AllPartitions, "partition"), humanize.IBytes(uint64(max(0, p.Bytes))))
+	if left, ok := p.Left(); ok {
+		line += "  " + duration(left.Seconds()) + " left"
 	}
+	return line
 }

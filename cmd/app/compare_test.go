@@ -117,3 +117,15 @@ func TestCompareReport(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestCompareProgressLine(t *testing.T) {
+	for want, p := range map[string]comparator.Progress{
+		"[........................]   0%  0/1 partition  0 B":                       {AllPartitions: 1},
+		"[############............]  50%  3/8 partitions  3.0 GiB  1m0s left":       {Done: 500, Total: 1000, Partitions: 3, AllPartitions: 8, Bytes: 3 << 30, Elapsed: time.Minute},
+		"[########################] 100%  1000/1,000 partitions  3.0 GiB  <1s left": {Done: 5, Total: 5, Partitions: 1000, AllPartitions: 1000, Bytes: 3 << 30, Elapsed: time.Minute},
+	} {
+		if got := progressLine(p); got != want || len(got) > 80 {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
