@@ -114,15 +114,15 @@ func failoverDuringPromote(t *testing.T, m *moments) {
 	if err := cl.ProduceSync(within(t, patience), &kgo.Record{Topic: topic, Value: []byte("open")}).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-	promote := startCommand(t, "promote", "-o", "json", topic, "-c", file, "--yes", "--timeout", "2m")
-	m.srcDoor.know(promote.proc)
 	var looks atomic.Int64
-	m.srcDoor.step(promote.proc, func(f proxy.Frame) proxy.Action {
-		if f.Key == int16(kmsg.ListOffsets) {
-			looks.Add(1)
+	promote := m.srcDoor.command(t, func(_ *running, o *door) {
+		o.step = func(f proxy.Frame) proxy.Action {
+			if f.Key == int16(kmsg.ListOffsets) {
+				looks.Add(1)
+			}
+			return proxy.Forward
 		}
-		return proxy.Forward
-	})
+	}, "promote", "-o", "json", topic, "-c", file, "--yes", "--timeout", "2m")
 	waitFor(t, "the promotion to look and wait", func() bool { return looks.Load() > 3 })
 	requireStopped(t, switchover(t, 0, "failover", topic, "-c", file, "--yes"), topic)
 	o := promote.wait(t)
@@ -148,9 +148,8 @@ func oppositeCommands(t *testing.T, m *moments) {
 	verbs := []string{"pause", "resume"}
 	var both []*running
 	for _, verb := range verbs {
-		r := startCommand(t, append([]string{verb, "-c", file, "--yes"}, topics...)...)
-		m.dstDoor.shut(r.proc, controlWrites)
-		both = append(both, r)
+		both = append(both, m.dstDoor.command(t, func(_ *running, o *door) { o.shut = append(o.shut, controlWrites) },
+			append([]string{verb, "-c", file, "--yes"}, topics...)...))
 	}
 	for i, r := range both {
 		waitFor(t, verbs[i]+" to be on its way", func() bool { return m.dstDoor.held(r.proc, produceKey) > 0 })
@@ -228,25 +227,26 @@ func killedCommands(t *testing.T, m *moments) {
 // something on the target. It returns whether there were so many.
 func (m *moments) killedAt(t *testing.T, nth int, after bool, args ...string) (died bool, o outcome) {
 	t.Helper()
-	r := startCommand(t, args...)
 	var writes int
 	var killed atomic.Bool
-	m.dstDoor.step(r.proc, func(f proxy.Frame) proxy.Action {
-		if !slices.Contains(writing, f.Key) {
-			return proxy.Forward
+	r := m.dstDoor.command(t, func(r *running, o *door) {
+		o.step = func(f proxy.Frame) proxy.Action {
+			if !slices.Contains(writing, f.Key) {
+				return proxy.Forward
+			}
+			if writes++; writes != nth {
+				return proxy.Forward
+			}
+			killed.Store(true)
+			if err := r.proc.Kill(); err != nil {
+				t.Errorf("kill: %v", err)
+			}
+			if after {
+				return proxy.Forward
+			}
+			return proxy.CutBefore
 		}
-		if writes++; writes != nth {
-			return proxy.Forward
-		}
-		killed.Store(true)
-		if err := r.proc.Kill(); err != nil {
-			t.Errorf("kill: %v", err)
-		}
-		if after {
-			return proxy.Forward
-		}
-		return proxy.CutBefore
-	})
+	}, args...)
 	select {
 	case <-r.proc.Done():
 	case <-within(t, 2*patience).Done():

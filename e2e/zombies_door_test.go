@@ -33,6 +33,7 @@ type door struct {
 	held map[int16]int            // requests that have come and waited
 	late map[int16]int            // of those, how many the broker has answered
 	conn map[uint64]int32         // the correlation id of what waits, or last waited, by connection
+	// step decides on each request; it is not called from two goroutines at a time.
 	step func(proxy.Frame) proxy.Action
 }
 
@@ -79,12 +80,28 @@ func (d *doorman) know(p *process.Process) {
 func (d *doorman) doorLocked(p *process.Process) *door {
 	o := d.doors[p]
 	if o == nil {
-		o = &door{open: make(chan struct{}), held: map[int16]int{}, late: map[int16]int{}, conn: map[uint64]int32{}}
+		o = newDoor()
 		d.doors[p] = o
 		// It may have connected already.
 		maps.DeleteFunc(d.owners, func(_ uint64, owner *process.Process) bool { return owner == nil })
 	}
 	return o
+}
+
+func newDoor() *door {
+	return &door{open: make(chan struct{}), held: map[int16]int{}, late: map[int16]int{}, conn: map[uint64]int32{}}
+}
+
+// command starts klink in the background, its door as prepare leaves it: nothing
+// that it sends is looked at before.
+func (d *doorman) command(t testing.TB, prepare func(*running, *door), args ...string) *running {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r, o := startCommand(t, args...), newDoor()
+	d.doors[r.proc] = o
+	prepare(r, o)
+	return r
 }
 
 // shut holds more of what a process sends from now on.
@@ -93,14 +110,6 @@ func (d *doorman) shut(p *process.Process, what func(proxy.Frame) bool) {
 	defer d.mu.Unlock()
 	o := d.doorLocked(p)
 	o.shut = append(o.shut, what)
-}
-
-// step lets a function decide on each request of a process. It is not called
-// from two goroutines at a time.
-func (d *doorman) step(p *process.Process, decide func(proxy.Frame) proxy.Action) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.doorLocked(p).step = decide
 }
 
 // open lets everything of a process go on, and holds nothing more.
@@ -178,6 +187,9 @@ func (d *doorman) ownerLocked(t testing.TB, f proxy.Frame) *process.Process {
 	}
 	var owner *process.Process
 	for p := range d.doors {
+		if !p.Running() {
+			continue
+		}
 		holds, err := p.Holds(f.Client, d.wire.Addr())
 		if err != nil {
 			t.Errorf("whose is %s: %v", f.Client, err)
