@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -44,6 +46,12 @@ func TestFillRights(t *testing.T) {
 	k.awaitTopic(t, "txn", state.Halted, state.NoPermission, markers)
 	plainGoesOn()
 	k.requireSaidOnce(t)
+	// A failover would need the same right: it is told long before.
+	k.await(t, "a warning of what a failover would miss", func(l state.Link) bool {
+		return slices.ContainsFunc(l.Warnings, func(w state.Warning) bool {
+			return strings.Contains(w.Right, "Alter (or ClusterAction) on the cluster") && strings.Contains(w.Detail, "fence")
+		})
+	})
 	for _, enough := range []kadm.ACLOperation{kadm.OpAlter, kadm.OpClusterAction} {
 		acl := kadm.NewACLs().Clusters().Operations(enough)
 		allow(t, p.dst, acl)

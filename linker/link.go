@@ -57,6 +57,9 @@ type Options struct {
 	Memory    Memory
 	// OpenStore opens the control topic; it is called again until it succeeds.
 	OpenStore func(ctx context.Context) (Store, *Trouble)
+	// Preflight tells which rights a failover would miss on the target; nil is not to
+	// look.
+	Preflight func(ctx context.Context, topics, groups []string) []state.Warning
 	// Lease is membership in the link's group; the link runs it.
 	Lease    Lease
 	Policies Policies
@@ -109,10 +112,12 @@ type Link struct {
 	store   Store
 	topics  map[string]*topic
 	order   []string
-	pos     state.Position
-	hint    string
-	found   bool
-	sentPos state.Position
+	// warnings are what the last look at the rights of a failover showed.
+	warnings []state.Warning
+	pos      state.Position
+	hint     string
+	found    bool
+	sentPos  state.Position
 	// unrecorded: the last try to record states failed, and was told.
 	unrecorded bool
 	// claimedAt and yieldUntil belong to the turn of this process; see turn.go.
@@ -201,6 +206,7 @@ func (l *Link) Run(ctx context.Context) error {
 	g.Go(func() error { l.record(gctx); return nil })
 	g.Go(func() error { l.trim(gctx); return nil })
 	g.Go(func() error { l.name(gctx); return nil })
+	g.Go(func() error { l.warn(gctx); return nil })
 	if l.o.Groups != nil {
 		g.Go(func() error { return l.o.Groups.Run(gctx) })
 	}

@@ -151,6 +151,7 @@ func (l *Link) Report() state.Link {
 	r := state.Link{Worker: l.o.Worker, Name: l.o.Name, Mode: modeMirror, State: l.pos.State, Reason: string(l.pos.Reason), Detail: l.pos.Detail,
 		Hint: l.hint, Topics: []state.Topic{}, Groups: []state.Group{}}
 	store, found, in := l.store, l.found, l.intents
+	r.Warnings = append([]state.Warning{}, l.warnings...)
 	l.mu.Unlock()
 	if l.o.Groups != nil {
 		r.Groups = l.o.Groups.Report()

@@ -19,17 +19,8 @@ func groupTable(all []state.Group, single bool) string {
 		return offsetTable(all)
 	}
 	t := plainTable("group", "state", "offsets", "on target", "age seconds", "reason")
-	for _, g := range all {
-		synced, oldest := 0, (*float64)(nil)
-		for _, p := range g.Partitions {
-			if p.Reason == "" {
-				synced++
-			}
-			if p.AgeSeconds != nil && (oldest == nil || *p.AgeSeconds > *oldest) {
-				oldest = p.AgeSeconds
-			}
-		}
-		t.AppendRow(table.Row{g.Group, g.State, len(g.Partitions), synced, show.Seconds(oldest), strings.Join(groupReasons(g), " ")})
+	for _, g := range show.GroupRows(all) {
+		t.AppendRow(table.Row{g.Group, g.State, g.Offsets, g.OnTarget, show.Seconds(g.AgeSeconds), strings.Join(g.Reasons, " ")})
 	}
 	t.SetColumnConfigs(rightAligned("offsets", "on target", "age seconds"))
 	return trimLines(t.Render())
@@ -54,25 +45,12 @@ func offsetTable(all []state.Group) string {
 	return trimLines(t.Render())
 }
 
-// groupReasons are those of a group and of its offsets, each once.
-func groupReasons(g state.Group) (out []string) {
-	if g.Reason != "" {
-		out = append(out, g.Reason)
-	}
-	for _, p := range g.Partitions {
-		if p.Reason != "" && !slices.Contains(out, p.Reason) {
-			out = append(out, p.Reason)
-		}
-	}
-	return out
-}
-
 // groupHints says of each reason what it means and what to do, once.
 func groupHints(all []state.Group) (out []string) {
 	where := make(map[string][]string)
 	var order []string
 	for _, g := range all {
-		for _, r := range groupReasons(g) {
+		for _, r := range show.GroupReasons(g) {
 			if where[r] == nil {
 				order = append(order, r)
 			}

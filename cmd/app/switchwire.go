@@ -89,16 +89,23 @@ func (w *switcher) Link() state.Link {
 
 // preflight asks for the rights that a failover would miss.
 func (w *switcher) preflight(ctx context.Context) []switchover.Warning {
-	o := switchover.PreflightOptions{Client: w.dst.Admin}
+	var topics, groups []string
 	for _, t := range w.view.Topics(w.name) {
-		o.Topics = append(o.Topics, t.TargetTopic)
+		topics = append(topics, t.TargetTopic)
 	}
 	for _, g := range w.view.Groups(w.name) {
-		o.Groups = append(o.Groups, g.Group)
+		groups = append(groups, g.Group)
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	return switchover.Preflight(ctx, o)
+	return preflight(w.dst)(ctx, topics, groups)
+}
+
+// preflight asks a target for the rights that a failover would miss.
+func preflight(dst *kafka.Target) func(ctx context.Context, topics, groups []string) []state.Warning {
+	return func(ctx context.Context, topics, groups []string) []state.Warning {
+		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+		defer cancel()
+		return switchover.Preflight(ctx, switchover.PreflightOptions{Client: dst.Admin, Topics: topics, Groups: groups})
+	}
 }
 
 // store opens the control topic as far as it is needed. Where it cannot be

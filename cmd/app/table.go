@@ -82,6 +82,11 @@ func hints(r state.Report, rows []show.Row) []string {
 			add("link "+l.Name, l.Reason, detailOf("", l.Detail, 0), l.Hint)
 		}
 	}
+	for _, l := range r.Links {
+		for _, w := range l.Warnings {
+			add("link "+l.Name, missing(w), ": "+w.Right+": "+w.Detail, w.Hint)
+		}
+	}
 	for _, row := range rows {
 		if row.Reason != "" || row.Detail != "" {
 			where := row.Topic
@@ -92,6 +97,14 @@ func hints(r state.Report, rows []show.Row) []string {
 		}
 	}
 	return out
+}
+
+// missing says of a right what is known.
+func missing(w state.Warning) string {
+	if w.Known {
+		return "missing right"
+	}
+	return "a right that the target does not tell of"
 }
 
 func detailOf(reason, detail string, others int) string {

@@ -126,7 +126,7 @@ func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps)
 				CopyRetention: !l.FollowStart}}),
 		Lease: lease, Groups: sync.port(), Policies: linker.NewPolicies(s.dst.Admin), From: startFrom{l.Start, srcLog},
 		Gaps: gapWays[l.GapFill], Unmirrorable: unmirrorableWays[l.OnUnmirrorable], PadLimit: l.PadLimit, Overrun: overrunWays[l.OnRetentionOverrun], FollowStart: l.FollowStart,
-		OpenStore: storeOpener(s.dst, log, sync.use), Limits: plan.DefaultLimits(), Worker: worker, Version: d.Version, Definition: l.Definition(),
+		OpenStore: storeOpener(s.dst, log, sync.use), Preflight: preflight(s.dst), Limits: plan.DefaultLimits(), Worker: worker, Version: d.Version, Definition: l.Definition(),
 		Logger: d.Logger, Meter: d.Meter,
 	})
 	if err != nil {

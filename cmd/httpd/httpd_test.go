@@ -197,6 +197,23 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// TestPageShowsGroupsAndWarnings: what a switch depends on beside the records.
+func TestPageShowsGroupsAndWarnings(t *testing.T) {
+	r := healthy()
+	l := &r.Links[0]
+	l.Groups = []state.Group{{Group: "billing", State: "SYNCING", Partitions: []state.GroupPartition{
+		{SourceTopic: "orders", AgeSeconds: ptr(0.2)}, {SourceTopic: "orders", Partition: 1, Reason: "CLAMPED", AgeSeconds: ptr(7.0)}}}}
+	l.Warnings = []state.Warning{{Right: "Write on topic __klink", Known: true, Detail: "a stop cannot be put on record", Hint: "grant it"},
+		{Right: "Read on group x", Detail: "its offsets cannot be carried over"}}
+	_, body := get(t, handler(r), "/")
+	for _, want := range []string{`<td>billing<td>SYNCING<td class="n">2<td class="n">1<td class="n">7.0<td>CLAMPED`,
+		"missing right: Write on topic __klink: a stop cannot be put on record", "grant it", "does not tell of: Read on group x"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %q in:\n%s", want, body)
+		}
+	}
+}
+
 func TestReadOnly(t *testing.T) {
 	h := handler(healthy())
 	for _, path := range []string{"/", "/v1/status", "/metrics", "/healthz", "/readyz"} {

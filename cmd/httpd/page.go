@@ -18,6 +18,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"records": show.Records,
 	"seconds": show.Seconds,
 	"class":   class,
+	"groups":  show.GroupRows,
 }).Parse(pageText))
 
 // class is how a state is coloured.

@@ -42,6 +42,7 @@ func Complete(r state.Report) state.Report {
 	r.Links = append([]state.Link{}, r.Links...)
 	for i := range r.Links {
 		l := &r.Links[i]
+		l.Warnings = append([]state.Warning{}, l.Warnings...)
 		l.Topics = append([]state.Topic{}, l.Topics...)
 		for j := range l.Topics {
 			t := &l.Topics[j]

@@ -13,15 +13,29 @@ type Report struct {
 type Link struct {
 	// Worker is the process that reports; partitions with another one are as that
 	// one recorded them last.
-	Worker string  `json:"-"`
-	Name   string  `json:"name"`
-	Mode   string  `json:"mode"`
-	State  State   `json:"state"`
-	Reason string  `json:"reason"`
-	Detail string  `json:"detail"`
-	Hint   string  `json:"hint"`
-	Topics []Topic `json:"topics"`
-	Groups []Group `json:"groups"`
+	Worker string `json:"-"`
+	Name   string `json:"name"`
+	Mode   string `json:"mode"`
+	State  State  `json:"state"`
+	Reason string `json:"reason"`
+	Detail string `json:"detail"`
+	Hint   string `json:"hint"`
+	// Warnings are rights that a failover or a promotion would miss.
+	Warnings []Warning `json:"warnings"`
+	Topics   []Topic   `json:"topics"`
+	Groups   []Group   `json:"groups"`
+}
+
+// Warning is a right that a failover or a promotion needs on the target and that
+// is not seen to be there.
+type Warning struct {
+	// Right is the missing right, as "Operation on resource".
+	Right string `json:"right"`
+	// Known is false where the cluster does not tell whether it is there.
+	Known bool `json:"known"`
+	// Detail says what will not be possible, Hint what to do.
+	Detail string `json:"detail"`
+	Hint   string `json:"hint"`
 }
 
 // Topic is one mirrored topic; its state is the worst of its partitions.

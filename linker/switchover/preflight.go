@@ -14,19 +14,12 @@ import (
 
 	"klink/linker/control"
 	"klink/linker/remote"
+	"klink/linker/state"
 )
 
 // Warning is a right that a failover or a promotion needs on the target and that
 // is not seen to be there.
-type Warning struct {
-	// Right is the missing right, as "Operation on resource".
-	Right string `json:"right"`
-	// Known is false where the cluster does not tell whether it is there.
-	Known bool `json:"known"`
-	// Detail says what will not be possible, Hint what to do.
-	Detail string `json:"detail"`
-	Hint   string `json:"hint"`
-}
+type Warning = state.Warning
 
 // PreflightOptions say what will be needed.
 type PreflightOptions struct {
