@@ -128,9 +128,8 @@ func (p *planner) look(ctx context.Context) error {
 		return fmt.Errorf("target: %w", err)
 	}
 	p.cluster = seeCluster(ctx, p.o.Dst)
-	p.group = noOperations
-	if p.o.Group != "" {
-		p.group = seeGroup(ctx, p.o.Dst, p.o.Group)
+	if p.group, err = p.seeGroup(ctx); err != nil {
+		return fmt.Errorf("target: %w", err)
 	}
 	var there []string
 	for name := range p.dst {
@@ -140,6 +139,26 @@ func (p *planner) look(ctx context.Context) error {
 		return fmt.Errorf("target: %w", err)
 	}
 	return nil
+}
+
+// offsetsTopic is where brokers keep what groups commit. Asking for the
+// coordinator of any group makes it.
+const offsetsTopic = "__consumer_offsets"
+
+// seeGroup returns the operations on the workers' group; noOperations where the
+// cluster has not had a group yet as far as can be seen, since asking would make a
+// topic.
+func (p *planner) seeGroup(ctx context.Context) (operations, error) {
+	if p.o.Group == "" {
+		return noOperations, nil
+	}
+	if _, mirrored := p.dst[control.TopicName]; !mirrored {
+		all, err := seeTopics(ctx, p.o.Dst, []string{offsetsTopic})
+		if t, ok := all[offsetsTopic]; err != nil || !ok || t.err != nil {
+			return noOperations, err
+		}
+	}
+	return seeGroup(ctx, p.o.Dst, p.o.Group), nil
 }
 
 // passOver says what is not mirrored.
