@@ -247,7 +247,6 @@ func timesOf(t testing.TB, c lab.Cluster, topic string) (first, last time.Time) 
 	return first, last
 }
 
-
 // throttled is for how many seconds the source has told klink to wait.
 func throttled(t testing.TB, k *klink) (seconds float64) {
 	t.Helper()

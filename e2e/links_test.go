@@ -248,19 +248,22 @@ func (k *klink) requireSaidOnce(t testing.TB) {
 	}
 }
 
-// requireSaid holds that some line of the log is about all the words.
+// requireSaid waits until some line of the log is about all the words: a status
+// may show what is on record before a process has met it itself.
 func (k *klink) requireSaid(t testing.TB, words ...string) {
 	t.Helper()
-	for about := range k.complaints() {
-		all := true
-		for _, w := range words {
-			all = all && strings.Contains(about, w)
+	eventually(t, patience, fmt.Sprintf("the log to say %q", words), func() bool {
+		for about := range k.complaints() {
+			all := true
+			for _, w := range words {
+				all = all && strings.Contains(about, w)
+			}
+			if all {
+				return true
+			}
 		}
-		if all {
-			return
-		}
-	}
-	t.Errorf("the log never said %q", words)
+		return false
+	})
 }
 
 // fill makes topics on the source and writes records to all their partitions.
