@@ -78,7 +78,9 @@ func TestG4_ForeignWrite(t *testing.T) {
 	}
 	at := foreignRecord(t, p.dst, "busy", 1)
 	s := k.awaitHalt(t, "busy", 1, state.ForeignWrite)
-	if !strings.Contains(s.Detail, fmt.Sprintf("offsets %d to %d were written by someone else", at, at)) {
+	// Told by the answer to an append, or by a comparison where the partition was just
+	// being looked at.
+	if !strings.Contains(s.Detail, fmt.Sprintf("offsets %d to ", at)) {
 		t.Errorf("the record at %d is not named: %s", at, s.Detail)
 	}
 
