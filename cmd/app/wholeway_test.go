@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"klink/linker/reverse"
+	"klink/cmd/config"
 	"klink/linker/state"
 	"klink/linker/switchover"
 )
@@ -71,7 +72,14 @@ func mirrorBoth(t testing.TB, src, dst *kfake.Cluster) running {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan result, 1)
-	go func() { ended <- execute(ctx, production(), "run", "-c", file, "--log-level", "error") }()
+	parts, parsed := production(), make(chan struct{})
+	wire := parts.Wire
+	parts.Wire = func(ctx context.Context, cfg *config.Config, d Deps) (Daemon, error) {
+		close(parsed)
+		return wire(ctx, cfg, d)
+	}
+	go func() { ended <- execute(ctx, parts, "run", "-c", file, "--log-level", "error") }()
+	<-parsed // all command lines of a process share the library's help flag
 	stop := func() {
 		cancel()
 		if r := <-ended; r.code != 0 {
