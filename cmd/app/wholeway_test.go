@@ -13,8 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"klink/linker/reverse"
 	"klink/cmd/config"
+	"klink/linker/reverse"
 	"klink/linker/state"
 	"klink/linker/switchover"
 )
