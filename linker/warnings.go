@@ -48,21 +48,21 @@ func (l *Link) warnOnce(ctx context.Context) {
 	was := l.warnings
 	l.warnings = now
 	l.mu.Unlock()
-	for _, w := range unsaid(was, now) {
-		l.log.Warn("a right is missing that a failover needs", "right", w.Right, "detail", w.Detail, "hint", w.Hint)
+	if news := unsaid(was, now); len(news) > 0 {
+		l.log.Warn("rights are missing that a failover needs", "rights", news, "hint", "klink status says what will not be possible without them")
 	}
 }
 
 // unsaid are the rights that are missing now and were not before. What the target
 // does not tell is shown in the status alone.
-func unsaid(was, now []state.Warning) (news []state.Warning) {
+func unsaid(was, now []state.Warning) (news []string) {
 	said := make(map[string]bool, len(was))
 	for _, w := range was {
 		said[w.Right] = w.Known
 	}
 	for _, w := range now {
 		if w.Known && !said[w.Right] {
-			news = append(news, w)
+			news = append(news, w.Right)
 		}
 	}
 	return news

@@ -137,10 +137,14 @@ func retrying(partitions []int32) order {
 		confirmed: noLongerHalted(halted)}
 }
 
-// noLongerHalted waits until no partition is halted that a function picks.
+// noLongerHalted waits until no partition is halted that a function picks, and
+// those that were have been looked at again: PENDING, one may halt anew.
 func noLongerHalted(halted func(state.Topic) []int32) func(*sight, topicResult, int32) ([]int32, bool) {
 	return func(now *sight, t topicResult, _ int32) ([]int32, bool) {
-		still := halted(now.reported(t.SourceTopic))
+		is, was := now.reported(t.SourceTopic), halted(t.recorded)
+		still := append(halted(is), partitionsIn(is, func(p state.Partition) bool {
+			return p.State == state.Pending && slices.Contains(was, p.Partition)
+		})...)
 		return still, len(still) == 0
 	}
 }
