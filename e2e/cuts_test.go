@@ -63,6 +63,7 @@ var kinds = []kind{
 	{onTarget, "target-admin", kmsg.OffsetForLeaderEpoch},
 	{onTarget, "target-admin", kmsg.DescribeProducers},
 	{onTarget, "target-admin", kmsg.Fetch},
+	{onTarget, "target-admin", kmsg.DescribeCluster},
 	{onTarget, "control", kmsg.ApiVersions},
 	{onTarget, "control", kmsg.Metadata},
 	{onTarget, "control", kmsg.DescribeConfigs},
@@ -285,6 +286,7 @@ func admin(t testing.TB, c lab.Cluster) *kadm.Client {
 // TestG3_BrokenConnections: what a network does to requests neither loses nor
 // doubles a record, and klink goes on by itself.
 func TestG3_BrokenConnections(t *testing.T) {
+	t.Parallel()
 	p := startPair(t, lab.KafkaOptions{Proxy: true}, lab.KafkaOptions{Proxy: true})
 	t.Run("every step", func(t *testing.T) { cutEveryStep(t, p) })
 	t.Run("lost answers", func(t *testing.T) { loseAnswers(t, p) })

@@ -20,6 +20,7 @@ import (
 	"klink/linker/appender"
 	"klink/linker/ledger"
 	"klink/linker/pad"
+	"klink/linker/topics"
 )
 
 // padTarget pads a partition of a real cluster; the control topic is a variable.
@@ -138,6 +139,7 @@ func segments(t testing.TB, k *lab.Kafka, topic string) (bases []int64) {
 // A broker that is killed and shows deleted pads again is trimmed again before
 // the goal is done, and then the policy is what it was.
 func TestPadOnRealKafka(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{install.Newest, install.Oldest} {
 		t.Run(version, func(t *testing.T) { padOn(t, version) })
 	}
@@ -150,6 +152,10 @@ func padOn(t *testing.T, version string) {
 		"log.flush.start.offset.checkpoint.interval.ms": "3600000"}})
 	create(t, k, lab.TopicSpec{Name: topic, Configs: map[string]string{"cleanup.policy": "compact", "retention.ms": "-1"}})
 	p := newPadTarget(t, k, topic)
+	room, err := topics.NewTarget(controlClient(t, k), "__klink").Room(within(t, patience), topic, 0)
+	if err != nil || room.UsableBytes <= 0 || room.Dir == "" || room.Broker != k.Brokers()[0].ID() {
+		t.Errorf("the disk's room: %+v, %v", room, err)
+	}
 	set := pad.Settings{PieceOffsets: 50_000, ChunkOffsets: chunk, Checkpoints: 5 * time.Second, SettleTime: 3 * time.Second, PollTime: 100 * time.Millisecond}
 	begun := time.Now()
 	res := p.run(&pad.Padder{Ports: p, Settings: set}, goal)

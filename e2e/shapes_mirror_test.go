@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -54,6 +55,7 @@ var oldClients = []lab.Client{lab.Java, lab.Librdkafka}
 // TestG1G2_EveryShape mirrors logs of all shapes between two real brokers, and
 // reads both sides with consumers of three makers, the target at both isolations.
 func TestG1G2_EveryShape(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		version string
 		small   int
@@ -164,6 +166,10 @@ func testEndOfOpen(t *testing.T, p pair, k *klink, open *shapes.Open) {
 	k.await(t, "lag against the high watermark", func(l state.Link) bool {
 		part, ok := partition(l, "s-open", 0)
 		return ok && part.SourceEnd != nil && part.SourceHighWatermark != nil && *part.SourceEnd < *part.SourceHighWatermark
+	})
+	k.await(t, "the producer that holds the last stable offset back to be named", func(l state.Link) bool {
+		part, ok := partition(l, "s-open", 0)
+		return ok && strings.Contains(part.Detail, "wait for the transaction of producer ") && strings.Contains(part.Detail, fmt.Sprintf("open at offset %d ", ends[0]))
 	})
 	bounds, err := lab.ReadBounds(within(t, patience), p.dst, lab.ReadUncommitted, "s-open")
 	if err != nil {
