@@ -154,6 +154,7 @@ func (p pair) everyBroker(topics ...string) (args []string) {
 // TestG3_Brokers: what happens to brokers on either side neither loses nor
 // doubles a record, and holds up no partition that other brokers lead.
 func TestG3_Brokers(t *testing.T) {
+	t.Parallel()
 	p := startPair(t, threeBrokers, threeBrokers)
 	t.Run("leaders move", func(t *testing.T) { testLeaderMoves(t, p) })
 	t.Run("brokers die", func(t *testing.T) { testBrokerDeaths(t, p) })

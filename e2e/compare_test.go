@@ -26,6 +26,7 @@ import (
 // TestCompare: klink compare finds every kind of difference where there is one,
 // and none in a mirror.
 func TestCompare(t *testing.T) {
+	t.Parallel()
 	o := lab.KafkaOptions{Version: install.Newest, Props: shapes.BrokerProps()}
 	p := startPair(t, o, o)
 	t.Run("mirrors and plants", func(t *testing.T) {

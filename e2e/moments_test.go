@@ -30,6 +30,7 @@ type moments struct {
 // right. Each either does all it says or says what it did not do, and running it
 // again does the rest.
 func TestG4_BadMoments(t *testing.T) {
+	t.Parallel()
 	m := &moments{}
 	var g errgroup.Group
 	start := func(into **lab.Kafka, o lab.KafkaOptions) {

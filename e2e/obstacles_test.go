@@ -28,6 +28,7 @@ import (
 // nothing else, and is gone by itself once its cause is. What status and metrics
 // say is checked beside it.
 func TestObstacles(t *testing.T) {
+	t.Parallel()
 	p := startPair(t, lab.KafkaOptions{}, lab.KafkaOptions{LogDirs: 2, Props: map[string]string{"replica.high.watermark.checkpoint.interval.ms": "500"}})
 	t.Run("side by side", func(t *testing.T) {
 		for name, run := range map[string]func(*testing.T, pair){"addresses": addresses, "topics": topicsAsTheyAre, "same cluster": sameCluster,

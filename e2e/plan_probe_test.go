@@ -27,6 +27,7 @@ import (
 // told as a limit or as a refusal, with the right that is missing; the scratch
 // topic is gone afterwards, come what may.
 func TestProbe(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{install.Newest, install.Oldest} {
 		t.Run(version, func(t *testing.T) {
 			k := labtest.StartKafka(t, lab.KafkaOptions{Version: version})

@@ -10,6 +10,7 @@ import (
 // sessions and the shared memory that many need, beside a topic with few; and
 // partitions that are added at the source while klink runs.
 func TestManyPartitions(t *testing.T) {
+	t.Parallel()
 	p := startPair(t, lab.KafkaOptions{}, lab.KafkaOptions{})
 	create(t, p.src,
 		lab.TopicSpec{Name: "wide", Partitions: int32(ManyPartitions.N()), Configs: lab.KeepEverything()},
