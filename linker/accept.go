@@ -3,6 +3,7 @@ package linker
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -18,12 +19,6 @@ import (
 // cut a log: what differs is entered in the ledger, is compared no more, and
 // mirroring goes on at the target's end, once the source has passed it.
 
-// acceptable are the reasons for a halt that can be accepted; the others leave
-// nothing to go on from.
-var acceptable = map[state.Reason]bool{
-	state.Diverged: true, state.ForeignWrite: true, state.Overshot: true, state.RetentionOverrun: true,
-}
-
 // acceptance is the order to accept that is not carried out yet; nil is none.
 type acceptance struct{ atomic.Pointer[intent.Command] }
 
@@ -34,7 +29,7 @@ func (t *topic) accept(c intent.Command) {
 	defer t.mu.Unlock()
 	for n, p := range t.partitions {
 		pos := p.shown.position()
-		if t.lives[n] == nil && about(c, int32(n)) && pos.State == state.Halted && acceptable[pos.Reason] {
+		if t.lives[n] == nil && about(c, int32(n)) && pos.State == state.Halted && slices.Contains(state.Acceptable, pos.Reason) {
 			p.accepting.Store(&c)
 		}
 	}

@@ -13,13 +13,9 @@ import (
 	"klink/linker/state"
 )
 
-// acceptable are the reasons of halts that can be accepted. The others leave nothing
-// to go on from.
-var acceptable = []state.Reason{state.Diverged, state.ForeignWrite, state.Overshot, state.RetentionOverrun}
-
 // accepting is the order to go on from the target's end.
 func accepting(partitions []int32) order {
-	halted := func(t state.Topic) []int32 { return haltedOf(t, partitions, acceptable...) }
+	halted := func(t state.Topic) []int32 { return haltedOf(t, partitions, state.Acceptable...) }
 	return order{name: "repair", verb: intent.Accept, done: "accepted", partitions: partitions,
 		title: "to be accepted as the target holds them",
 		effect: "Nothing on the target is changed: what differs stays, is entered in the ledger, and is compared no\n" +

@@ -81,6 +81,10 @@ const (
 	NotAdopted       Reason = "NOT_ADOPTED"
 )
 
+// Acceptable are the reasons for a halt that an operator may accept; the others
+// leave nothing to go on from.
+var Acceptable = []Reason{Diverged, ForeignWrite, Overshot, RetentionOverrun}
+
 // Reasons for SourceUnavailable, TargetUnavailable and Pending.
 const (
 	Unreachable       Reason = "UNREACHABLE"
