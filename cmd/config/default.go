@@ -5,7 +5,7 @@ import "time"
 // Default returns a Config without links; every other key has its default (C1).
 func Default() Config {
 	return Config{
-		Limits: Limits{FetchMemory: 16 * MiB},
+		Limits: Limits{FetchMemory: 32 * MiB},
 		HTTP:   HTTP{Listen: "127.0.0.1:8466"},
 		Log:    Log{Level: LevelInfo, Format: FormatText},
 	}
