@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -125,7 +126,10 @@ func (k *klink) requireVisible(t *testing.T, p pair, o lab.VisibleOptions) lab.V
 	var v lab.Visible
 	eventually(t, patience, "the log's start to follow", func() bool {
 		var err error
-		if v, err = lab.CompareVisible(within(t, 4*patience), p.src, p.dst, o); err != nil {
+		switch v, err = lab.CompareVisible(within(t, 4*patience), p.src, p.dst, o); {
+		case errors.Is(err, lab.ErrMoved): // it followed just now
+			return false
+		case err != nil:
 			t.Fatal(err)
 		}
 		return !v.Equal() || v.SameBounds()

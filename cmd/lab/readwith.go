@@ -49,6 +49,10 @@ type Reading struct {
 	Seen   []Sighting
 }
 
+// ErrMoved: records at the start of a log were deleted between the look at its
+// bounds and the end of the reading.
+var ErrMoved = errors.New("the log's bounds moved while it was read")
+
 // ReadWith lets a client read all partitions of topics from start to end, all
 // of them in one run. Other makers' clients are installed when they are needed
 // first; they read past proxies and logins, as AdminOpts do, so c must be a
@@ -96,7 +100,7 @@ func readHere(ctx context.Context, c Cluster, isolation Isolation, readings map[
 			return err
 		}
 		if d.From != reading.Bounds.Start || d.To != reading.Bounds.End {
-			return fmt.Errorf("%s moved from %+v to [%d, %d) while it was read", p, reading.Bounds, d.From, d.To)
+			return fmt.Errorf("%s: %w: from %+v to [%d, %d)", p, ErrMoved, reading.Bounds, d.From, d.To)
 		}
 		readings[p] = reading
 	}
