@@ -5,7 +5,7 @@
 // epochs, which marker counters were given out, which partitions are being
 // padded, what in them is not a copy, which process of a link started last, the
 // last reported states, what operators want, where topics were cut, and what was
-// written to consumer groups.
+// written to consumer groups, and what audits found.
 //
 // Records are JSON with structured keys, so any topic name is a key. A value
 // carries the version of its kind. Fields may be added without raising it; it
@@ -28,6 +28,7 @@
 //	cut         [topic, switch, part] where a promotion or failover cut the topic
 //	group       [group, part] what klink writes for a consumer group, ahead of it
 //	adopt       [topic] up to where a target topic counts as this mirror's own
+//	audit       [topic, source id, partition] what comparing it last showed
 //
 // The package never writes to the source cluster, never creates the topic again
 // once it was opened, and stores no secrets.

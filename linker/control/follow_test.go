@@ -175,10 +175,11 @@ func fill(t testing.TB, s *Store, link, topic string) {
 	must(t, s.PutAck(ctx, AckRecord{Link: link, Topic: topic, Worker: "w", Number: 1}))
 	must(t, s.PutCut(ctx, CutRecord{Link: link, Topic: topic, Switch: "s"}))
 	must(t, s.PutAdopt(ctx, AdoptRecord{Link: link, Topic: topic}))
+	must(t, s.PutAudit(ctx, AuditRecord{Link: link, Topic: topic}))
 }
 
 // topicKinds are the kinds whose keys hold a topic.
-const topicKinds = 9
+const topicKinds = 10
 
 func TestDropTopicLeavesNothingOfIt(t *testing.T) {
 	c := newCluster(t)
@@ -189,7 +190,7 @@ func TestDropTopicLeavesNothingOfIt(t *testing.T) {
 	fill(t, other.Store, "m", "t")
 	must(t, other.PutGroup(ctx, groupOf(1, 1)))
 	must(t, newClient(t, c).ProduceSync(ctx, &kgo.Record{Topic: TopicName,
-		Key: []byte(`{"kind":"audit","link":"l","topic":"t","from":3}`), Value: []byte(`{"version":1}`)}).FirstErr())
+		Key: []byte(`{"kind":"later","link":"l","topic":"t","from":3}`), Value: []byte(`{"version":1}`)}).FirstErr())
 	must(t, s.DropTopic(ctx, "l", "t"))
 	v, err := Read(ctx, newClient(t, c))
 	must(t, err)

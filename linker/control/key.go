@@ -30,6 +30,7 @@ const (
 	KindCut       Kind = "cut"
 	KindGroup     Kind = "group"
 	KindAdopt     Kind = "adopt"
+	KindAudit     Kind = "audit"
 )
 
 // Key is a record's key: which fields are used depends on the kind. Its JSON

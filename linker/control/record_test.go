@@ -182,7 +182,7 @@ func TestNewerVersionsAreRefusedByName(t *testing.T) {
 		"known kind":                  {`{"kind":"topic","link":"l","topic":"t"}`, `{"version":2}`},
 		"known kind, other key form":  {`{"kind":"topic","link":"l","topic":"t","cluster":"x"}`, `{"version":2}`},
 		"known kind, other body":      {`{"kind":"epoch","link":"l"}`, `{"version":3,"first":"none"}`},
-		"unknown kind, newer version": {`{"kind":"audit","link":"l"}`, `{"version":2}`},
+		"unknown kind, newer version": {`{"kind":"later","link":"l"}`, `{"version":2}`},
 	}
 	for name, r := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -204,8 +204,8 @@ func TestUnknownAndMalformedRecords(t *testing.T) {
 		r         stored
 		malformed int64
 	}{
-		"unknown kind of this version": {stored{`{"kind":"audit","link":"l","from":3}`, `{"version":1,"x":[1]}`}, 0},
-		"unknown kind removed":         {stored{`{"kind":"audit","link":"l","from":3}`, ""}, 0},
+		"unknown kind of this version": {stored{`{"kind":"later","link":"l","from":3}`, `{"version":1,"x":[1]}`}, 0},
+		"unknown kind removed":         {stored{`{"kind":"later","link":"l","from":3}`, ""}, 0},
 		"unknown field":                {stored{`{"kind":"link-state","link":"l"}`, `{"version":1,"mood":"good"}`}, 0},
 		"key is no JSON":               {stored{`orders`, `{"version":1}`}, 1},
 		"key without kind":             {stored{`{"link":"l"}`, `{"version":1}`}, 1},

@@ -388,7 +388,7 @@ func TestNewerRecordStopsTheStore(t *testing.T) {
 	ctx := testContext(t)
 	s := open(t, newClient(t, c))
 	other := newClient(t, c)
-	err := other.ProduceSync(ctx, &kgo.Record{Topic: TopicName, Key: []byte(`{"kind":"audit","link":"l"}`), Value: []byte(`{"version":9}`)}).FirstErr()
+	err := other.ProduceSync(ctx, &kgo.Record{Topic: TopicName, Key: []byte(`{"kind":"later","link":"l"}`), Value: []byte(`{"version":9}`)}).FirstErr()
 	must(t, err)
 	eventually(t, "refusal", func() bool { return errors.Is(s.PutLink(ctx, LinkRecord{Link: "l"}), ErrNewer) })
 	if err := s.stop(); !errors.Is(err, ErrNewer) {

@@ -34,6 +34,7 @@ type View struct {
 	cuts   map[cutKey]map[int]cutPart
 	groups map[groupKey]map[int]groupPart
 	adopts map[topicKey]AdoptRecord
+	audits map[lineKey]AuditRecord
 	// applied holds, per key, the record that its value came from.
 	applied map[string]applied
 	// changes counts the records that were folded in.
@@ -81,7 +82,8 @@ func newView() *View {
 		counters: make(map[lineKey]map[blockKey]block), pads: make(map[lineKey]PadRecord),
 		ledgers: make(map[lineKey]LedgerRecord), orders: make(map[string]*orders),
 		acks: make(map[topicKey]map[ackKey]AckRecord), cuts: make(map[cutKey]map[int]cutPart),
-		groups: make(map[groupKey]map[int]groupPart), adopts: make(map[topicKey]AdoptRecord)}
+		groups: make(map[groupKey]map[int]groupPart), adopts: make(map[topicKey]AdoptRecord),
+		audits: make(map[lineKey]AuditRecord)}
 }
 
 // apply folds one record in. It may be called out of log order for different
@@ -176,6 +178,8 @@ func (v *View) set(k Key, val any, offset int64) error {
 		v.pads[r.line()] = r
 	case LedgerRecord:
 		v.ledgers[r.line()] = r
+	case AuditRecord:
+		v.audits[r.line()] = r
 	default:
 		v.setWanted(k, val, offset)
 	}
@@ -242,7 +246,7 @@ func (v *View) remove(k Key) {
 		if delete(v.states[tk], k.Part); len(v.states[tk]) == 0 {
 			delete(v.states, tk) // else the link would count as known
 		}
-	case KindCounters, KindPad, KindLedger:
+	case KindCounters, KindPad, KindLedger, KindAudit:
 		v.removeLine(k)
 	default:
 		v.removeWanted(k)
@@ -279,6 +283,8 @@ func (v *View) removeLine(k Key) {
 		delete(v.pads, line)
 	case KindLedger:
 		delete(v.ledgers, line)
+	case KindAudit:
+		delete(v.audits, line)
 	}
 }
 

@@ -79,10 +79,12 @@ type Partition struct {
 
 	Filled int64 `json:"filled"`
 	Padded int64 `json:"padded"`
-	// Flags are Unguarded, Unfenced and PossiblyStaleKeys.
+	// Flags are Unguarded, Unfenced, PossiblyStaleKeys and Differs.
 	Flags  []string `json:"flags"`
 	Worker string   `json:"worker"`
 	AsOf   Seen     `json:"as_of"`
+	// Audit is absent where the link never compared what it mirrored.
+	Audit *Audit `json:"audit,omitempty"`
 }
 
 // Flags of a Partition, beside its state.
