@@ -30,4 +30,7 @@
 //	    which the partition is read again, for the keys that were left out.
 //	C6  A partition that cannot be compared fails alone, and is never reported as
 //	    equal.
+//	C7  An Auditor compares a mirror at work: nothing beyond what was mirrored when
+//	    it was asked, and nothing of topics other than the ones it was asked about,
+//	    whatever has their names.
 package comparator
