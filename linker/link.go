@@ -83,6 +83,8 @@ type Options struct {
 	// Groups carries the offsets of consumer groups over; nil where none are
 	// selected.
 	Groups Groups
+	// Audit compares what is mirrored with its source; nil where that is not wanted.
+	Audit Audit
 	// Worker names this process in reports.
 	Worker string
 	// Version is klink's, and Definition the link as YAML without secrets, for the
@@ -103,6 +105,9 @@ type Link struct {
 	soon     chan struct{} // size 1: the topics are to be looked at now
 	listing  chan struct{} // size 1: a topic is known that was not
 	news     chan struct{} // size 1: states are to be recorded now
+	// auditCount is nil without an audit.
+	auditCount *auditCounters
+	audits     audits
 
 	mu sync.Mutex // guards all below; never held over a call
 	// intents is what operators want, as it is obeyed; round the last look at the
@@ -166,7 +171,11 @@ func New(o Options) (*Link, error) {
 		return nil, err
 	}
 	l.count = c
-	return l, nil
+	if o.Audit == nil {
+		return l, nil
+	}
+	l.auditCount, err = newAuditCounters(o.Meter, o.Name, l.own)
+	return l, err
 }
 
 // Run mirrors until ctx ends, then lets appends in flight finish and records
@@ -209,6 +218,9 @@ func (l *Link) Run(ctx context.Context) error {
 	g.Go(func() error { l.warn(gctx); return nil })
 	if l.o.Groups != nil {
 		g.Go(func() error { return l.o.Groups.Run(gctx) })
+	}
+	if l.o.Audit != nil {
+		g.Go(func() error { l.audit(gctx); return nil })
 	}
 	err = g.Wait()
 	partitions.Wait()

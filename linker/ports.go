@@ -152,6 +152,21 @@ type Catalog interface {
 	ExpireProducers(ctx context.Context) time.Duration
 }
 
+// AuditRequest names a partition on both sides, and up to where it is mirrored.
+type AuditRequest struct {
+	Src, Dst     feed.Partition
+	SrcID, DstID feed.TopicID
+	// End is exclusive.
+	End int64
+}
+
+// Audit compares what is mirrored with its source, by code that mirrors nothing.
+// Obligations: it writes nothing, keeps to a rate, ends soon after ctx does, and
+// returns an error where it did not read all; that says nothing of the records.
+type Audit interface {
+	Audit(ctx context.Context, r AuditRequest) (state.AuditPass, error)
+}
+
 // Groups carries the offsets of consumer groups over. Obligations: those of
 // groups.Syncer (U1 to U7).
 type Groups interface {
@@ -183,6 +198,10 @@ type Store interface {
 	DropWorker(ctx context.Context, link, worker string) error
 	States(link string) []control.StateRecord
 	PutState(ctx context.Context, r control.StateRecord) error
+	// Audit and Audits tell what comparing partitions last showed.
+	Audit(link, sourceTopic string, partition int32) (control.AuditRecord, bool)
+	Audits(link string) []control.AuditRecord
+	PutAudit(ctx context.Context, r control.AuditRecord) error
 	Orders
 }
 

@@ -172,6 +172,7 @@ func (l *Link) Report() state.Link {
 	for _, t := range known {
 		r.Topics = append(r.Topics, t.report(now, of))
 	}
+	control.ShowAudits(r.Topics, l.auditRecords(store), now)
 	flagUnfenced(r.Topics, in, func(id string) []control.CutRecord { return store.Cuts(l.o.Name, id) })
 	return cutOff(r)
 }

@@ -51,6 +51,7 @@ type world struct {
 	hang     bool           // Prepare waits for the end of its context
 	memRecords
 	memOrders
+	memAudits
 }
 
 func newWorld() *world {
