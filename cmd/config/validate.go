@@ -109,6 +109,7 @@ func (c *checker) link(l *Link, path string, targetOnly bool) {
 		c.topics(&l.Topics, path+".topics")
 	}
 	c.groups(&l.Groups, path+".groups")
+	c.checkpoint(l, path)
 	if l.PadLimit < 0 {
 		c.add(path+".pad_limit", Problem{Kind: BadValue, What: "is negative", Allowed: "0 or more offsets"})
 	}
