@@ -13,7 +13,9 @@
 // that look internal (beginning with "__", ending in ".internal" or "-internal")
 // are selected by their exact name, or by a pattern that names them: one that
 // itself begins with "__", or ends in "internal", as the name does. Those passed
-// over are listed with the reason.
+// over are listed with the reason. In checkpoint mode a Policy names the topics on
+// the target, and leaves out MirrorMaker 2's own topics, its heartbeats, and what
+// came from the target, whatever selects them.
 //
 // Invariants:
 //

@@ -18,7 +18,11 @@ const controlPrefix = "__klink"
 // Rules say which topics a link mirrors and how they are called on the target.
 type Rules struct {
 	Include, Exclude []string
-	Rename           Rename
+	// Rename is for mirror mode.
+	Rename Rename
+	// Policy is that of checkpoint mode, and then names the topics in place of
+	// Rename; nil in mirror mode.
+	Policy Policy
 }
 
 // RuleError names the rule that cannot be used.
@@ -51,6 +55,7 @@ const (
 type Matcher struct {
 	include, exclude []Pattern
 	rename           Rename
+	policy           Policy
 }
 
 // NewMatcher reads the rules; the error is a *RuleError.
@@ -66,7 +71,7 @@ func NewMatcher(r Rules) (*Matcher, error) {
 	if err := r.Rename.validate(); err != nil {
 		return nil, err
 	}
-	return &Matcher{include: include, exclude: exclude, rename: r.Rename}, nil
+	return &Matcher{include: include, exclude: exclude, rename: r.Rename, policy: r.Policy}, nil
 }
 
 func parsePatterns(field string, texts []string) ([]Pattern, error) {
@@ -100,15 +105,23 @@ func (m *Matcher) Match(name string, internal bool) Skip {
 		return KlinksOwn
 	case selects(m.exclude, name):
 		return Excluded
-	case looksInternal(name) && !named:
-		return LooksInternal
-	default:
-		return ""
 	}
+	if why := passOver(m.policy, name); why != "" {
+		return why
+	}
+	if looksInternal(name) && !named {
+		return LooksInternal
+	}
+	return ""
 }
 
 // Target returns a source topic's name on the target.
-func (m *Matcher) Target(source string) string { return m.rename.apply(source) }
+func (m *Matcher) Target(source string) string {
+	if m.policy != nil {
+		return m.policy.Remote(source)
+	}
+	return m.rename.apply(source)
+}
 
 // Names returns the topics that are included by their exact names: those can be
 // asked for where they are not listed.
