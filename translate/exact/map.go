@@ -1,0 +1,128 @@
+package exact
+
+import (
+	"iter"
+	"slices"
+	"sort"
+)
+
+// Map tells where the copies of a partition's records lie. The zero value is
+// empty. It is not safe for concurrent use; Clone gives a reader its own.
+type Map struct {
+	runs []Run
+	// src is the end of what was looked at on the source: at or above the end of the
+	// last run, since what followed it may be no record to be copied.
+	src int64
+}
+
+// Clone returns a copy that shares nothing with m.
+func (m *Map) Clone() *Map { return &Map{runs: slices.Clone(m.runs), src: m.src} }
+
+// Len is the number of runs.
+func (m *Map) Len() int { return len(m.runs) }
+
+// Runs gives the runs in order.
+func (m *Map) Runs() iter.Seq[Run] { return slices.Values(m.runs) }
+
+// Last is the last run.
+func (m *Map) Last() (Run, bool) {
+	if len(m.runs) == 0 {
+		return Run{}, false
+	}
+	return m.runs[len(m.runs)-1], true
+}
+
+// End is the end of what was copied: the source offset after everything that was
+// looked at, and the target offset after the last copy. Both are 0 on an empty map
+// that was never advanced.
+func (m *Map) End() (src, dst int64) {
+	if r, ok := m.Last(); ok {
+		dst = r.DstEnd()
+	}
+	return m.src, dst
+}
+
+// Add appends a run. What the map holds at or above its source offset was copied
+// again, and what it holds at or above its target offset is not there any more:
+// both are cut off (E4). An error means that the run is none.
+func (m *Map) Add(r Run) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	m.CutDst(r.Dst)
+	m.CutSrc(r.Src)
+	if n := len(m.runs); n > 0 && m.runs[n-1].continues(r) {
+		m.runs[n-1].Count += r.Count
+	} else {
+		m.runs = append(m.runs, r)
+	}
+	m.src = r.SrcEnd()
+	return nil
+}
+
+// Advance tells that up to a source offset nothing more is to be copied. A lower
+// one than is known changes nothing.
+func (m *Map) Advance(src int64) { m.src = max(m.src, src) }
+
+// CutSrc forgets what is known of source offsets at or above next.
+func (m *Map) CutSrc(next int64) {
+	m.src = min(m.src, next)
+	i := sort.Search(len(m.runs), func(i int) bool { return m.runs[i].SrcEnd() > next })
+	m.cut(i, func(r Run) int64 { return next - r.Src })
+}
+
+// CutDst forgets what is known of target offsets at or above end: the target's log
+// was cut off there. What is known of the source is cut off behind the last copy
+// that is left, unless nothing had to go.
+func (m *Map) CutDst(end int64) {
+	i := sort.Search(len(m.runs), func(i int) bool { return m.runs[i].DstEnd() > end })
+	if i == len(m.runs) {
+		return
+	}
+	src := m.runs[i].Src + max(0, end-m.runs[i].Dst)
+	m.cut(i, func(r Run) int64 { return end - r.Dst })
+	m.src = min(m.src, src)
+}
+
+// cut keeps of run i what keep says, and nothing of those behind it.
+func (m *Map) cut(i int, keep func(Run) int64) {
+	if i == len(m.runs) {
+		return
+	}
+	if n := keep(m.runs[i]); n > 0 {
+		m.runs[i].Count = n
+		i++
+	}
+	m.runs = m.runs[:i]
+}
+
+// Prune forgets copies below dstStart, which the target does not hold any more.
+// What the source does not hold any more stays: a group may have committed there
+// and find its records on the target still.
+func (m *Map) Prune(dstStart int64) {
+	i := sort.Search(len(m.runs), func(i int) bool { return m.runs[i].DstEnd() > dstStart })
+	m.runs = slices.Delete(m.runs, 0, i)
+	if len(m.runs) > 0 && m.runs[0].Dst < dstStart {
+		m.runs[0] = m.runs[0].from(dstStart - m.runs[0].Dst)
+	}
+}
+
+// BySeq is the source offset of the record that was copied with a sequence, or of
+// the one to be copied next, where the sequence is the one after the last run. Of
+// several that are 2^31 apart it is the nearest to the end.
+func (m *Map) BySeq(seq int32) (src int64, ok bool) {
+	r, any := m.Last()
+	if !any {
+		return 0, false
+	}
+	if seq == r.SeqEnd() {
+		return r.SrcEnd(), true
+	}
+	for i := len(m.runs) - 1; i >= 0; i-- {
+		r := m.runs[i]
+		if behind := int64(addSeq(r.SeqEnd(), -int64(seq))); behind <= r.Count {
+			return r.SrcEnd() - behind, true
+		}
+	}
+	return 0, false
+}
