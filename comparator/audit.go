@@ -27,6 +27,10 @@ type AuditOptions struct {
 	FollowStart, BeginsLater bool
 }
 
+// auditKeys bounds the keys of a compacted partition that are kept in mind to some
+// 3 MB: a daemon has other things to keep, and can read a log more than once.
+const auditKeys = 1 << 15
+
 // Auditor compares partitions of a mirror at work (C7), one at a time.
 type Auditor struct {
 	opt   Options
@@ -36,7 +40,7 @@ type Auditor struct {
 // NewAuditor returns an Auditor that has asked nothing yet. Close must be called
 // on it.
 func NewAuditor(o AuditOptions) *Auditor {
-	a := &Auditor{opt: Options{FollowStart: o.FollowStart, BeginsLater: o.BeginsLater, MemoryBytes: o.MemoryBytes, Parallel: 1, NoDigest: true}}
+	a := &Auditor{opt: Options{FollowStart: o.FollowStart, BeginsLater: o.BeginsLater, MemoryBytes: o.MemoryBytes, Parallel: 1, NoDigest: true, MaxKeys: auditKeys}}
 	for side, cl := range []*kgo.Client{o.Source, o.Target} {
 		a.sides[side] = &cluster{side: Side(side), cl: cl, leaders: leaders.New(cl), limit: newLimit(o.BytesPerSecond)}
 	}

@@ -194,6 +194,8 @@ func (l *Link) auditFailed(p *partition, k *audited, err error) {
 }
 
 func (l *Link) auditRecorded(ctx context.Context, k *audited, r control.AuditRecord) {
+	ctx, end := outlive(ctx, leaveTimeout)
+	defer end()
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
 	if err := l.store.PutAudit(ctx, r); err != nil {

@@ -64,12 +64,15 @@ func (s *shell) writeTopic(b *strings.Builder, t describe.Topic) {
 		return
 	}
 	fmt.Fprintf(b, "\n%s\n\n%s\n", s.positions(t.Partitions), recordTable(t.Partitions))
+	if audits := auditTable(t.Partitions); audits != "" {
+		b.WriteString("\n" + audits + "\n")
+	}
 	if t.Partitions[0].Ledger.Ranges != nil {
 		b.WriteString("\n" + rangesTable(t.Partitions) + "\n")
 	}
 	gap := "\n"
 	for _, p := range t.Partitions {
-		for _, line := range remarks(p) {
+		for _, line := range append(remarks(p), auditRemarks(p.Audit, t.SourceTopic)...) {
 			fmt.Fprintf(b, "%s%s/%d: %s\n", gap, t.SourceTopic, p.Partition.Partition, line)
 			gap = ""
 		}

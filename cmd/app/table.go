@@ -34,6 +34,7 @@ func (s *shell) printStatus(r state.Report, fold bool) error {
 	if todo := hints(r, rows); len(todo) > 0 {
 		b.WriteString("\n" + strings.Join(todo, "\n") + "\n")
 	}
+	b.WriteString(auditSection(r))
 	b.WriteString(groupsSection(r, !fold))
 	_, err := io.WriteString(s.out, b.String())
 	return err

@@ -58,14 +58,21 @@ func produce(t testing.TB, c *kfake.Cluster, topic string, records int) {
 // running is a klink on a file of one link.
 type running struct {
 	file string
-	stop func()
+	// stop ends it and returns its log.
+	stop func() (log string)
 }
 
 // mirrorBoth starts a klink that mirrors all of src to dst.
 func mirrorBoth(t testing.TB, src, dst *kfake.Cluster) running {
 	t.Helper()
-	text := fmt.Sprintf("http: {listen: %q}\nlinks:\n  - name: east\n    source: {brokers: [%q]}\n    target: {brokers: [%q]}\n    topics: {include: [orders, payments]}\n",
-		freeAddress(t), src.ListenAddrs()[0], dst.ListenAddrs()[0])
+	return mirrorWith(t, src, dst, "")
+}
+
+// mirrorWith is mirrorBoth with more keys of the link.
+func mirrorWith(t testing.TB, src, dst *kfake.Cluster, keys string) running {
+	t.Helper()
+	text := fmt.Sprintf("http: {listen: %q}\nlinks:\n  - name: east\n    source: {brokers: [%q]}\n    target: {brokers: [%q]}\n    topics: {include: [orders, payments]}\n%s",
+		freeAddress(t), src.ListenAddrs()[0], dst.ListenAddrs()[0], keys)
 	file := filepath.Join(t.TempDir(), "klink.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -80,11 +87,13 @@ func mirrorBoth(t testing.TB, src, dst *kfake.Cluster) running {
 	}
 	go func() { ended <- execute(ctx, parts, "run", "-c", file, "--log-level", "error") }()
 	<-parsed // all command lines of a process share the library's help flag
-	stop := func() {
+	stop := func() (log string) {
 		cancel()
-		if r := <-ended; r.code != 0 {
+		r := <-ended
+		if r.code != 0 {
 			t.Errorf("klink ended with %+v", r)
 		}
+		return r.err
 	}
 	return running{file: file, stop: stop}
 }

@@ -62,6 +62,7 @@ type side struct {
 	link     *linker.Link
 	fetch    *fetcher.Fetcher
 	append   *appender.Appender
+	audit    *audit
 	src      *kafka.Source
 	dst      *kafka.Target
 	srcMap   *leaders.Map
@@ -116,6 +117,7 @@ func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps)
 		s.release()
 		return nil, err
 	}
+	s.audit = newAudit(l, s.src.Admin, s.dst.Admin)
 	s.link, err = linker.New(linker.Options{
 		Name: l.Name, Source: s.fetch, Target: s.append, Memory: budget,
 		SrcReader: reader{srcLog}, Producers: srcLog,
@@ -124,7 +126,7 @@ func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps)
 		Catalog: linker.NewCatalog(linker.CatalogOptions{Src: s.src.Admin, Dst: s.dst.Admin, Matcher: matcher, Logger: log,
 			Plan: topics.PlanOptions{ReplicationFactor: l.Topics.ReplicationFactor, Overrides: l.Topics.Configs,
 				CopyRetention: !l.FollowStart}}),
-		Lease: lease, Groups: sync.port(), Policies: linker.NewPolicies(s.dst.Admin), From: startFrom{l.Start, srcLog},
+		Lease: lease, Groups: sync.port(), Audit: s.audit.port(), Policies: linker.NewPolicies(s.dst.Admin), From: startFrom{l.Start, srcLog},
 		Gaps: gapWays[l.GapFill], Unmirrorable: unmirrorableWays[l.OnUnmirrorable], PadLimit: l.PadLimit, Overrun: overrunWays[l.OnRetentionOverrun], FollowStart: l.FollowStart,
 		OpenStore: storeOpener(s.dst, log, sync.use), Preflight: preflight(s.dst), Limits: plan.DefaultLimits(), Worker: worker, Version: d.Version, Definition: l.Definition(),
 		Logger: d.Logger, Meter: d.Meter,
@@ -192,6 +194,7 @@ func (m *mirror) release() {
 
 func (s *side) release() {
 	s.released.Do(func() {
+		s.audit.close()
 		s.srcMap.Close()
 		s.dstMap.Close()
 		s.src.Close()

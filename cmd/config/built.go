@@ -12,8 +12,6 @@ import (
 var unbuilt = []struct{ key, feature string }{
 	{"mode", "checkpoint mode"},
 	{"acls.sync", "carrying over ACLs"},
-	{"audit.enabled", "comparing while mirroring"},
-	{"audit.bytes_per_second", "comparing while mirroring"},
 	{"checkpoint.source_alias", "checkpoint mode"},
 	{"checkpoint.target_alias", "checkpoint mode"},
 	{"checkpoint.replication_policy", "checkpoint mode"},

@@ -110,7 +110,8 @@ type LinkLimits struct {
 
 // Audit says whether both sides are compared while mirroring.
 type Audit struct {
-	Enabled        bool  `yaml:"enabled"`
+	Enabled bool `yaml:"enabled"`
+	// BytesPerSecond are read of each side at most, beside what is mirrored.
 	BytesPerSecond Bytes `yaml:"bytes_per_second"`
 }
 

@@ -116,6 +116,7 @@ func (c *checker) link(l *Link, path string, targetOnly bool) {
 	if n := l.Limits.ConnectionsPerBroker; n < 1 || n > 16 {
 		c.add(path+".limits.connections_per_broker", Problem{Kind: BadValue, What: fmt.Sprintf("%d is out of range", n), Allowed: "1 to 16"})
 	}
+	c.between(path+".audit.bytes_per_second", l.Audit.BytesPerSecond, KiB, 1024*GiB)
 	if l.Limits.BytesPerSecond != 0 {
 		c.between(path+".limits.bytes_per_second", l.Limits.BytesPerSecond, KiB, 1024*GiB)
 	}
