@@ -94,9 +94,13 @@ func planLink(ctx context.Context, p linkPlan) (r survey.PlanResult, err error) 
 // planOptions are those that follow from the configuration alone.
 func planOptions(l config.Link) survey.PlanOptions {
 	return survey.PlanOptions{Link: l.Name, Group: workersGroup(l.Name), Policy: plan.Policy{Gaps: gapWays[l.GapFill], Overrun: overrunWays[l.OnRetentionOverrun], PadLimit: l.PadLimit},
-		Otherwise: survey.Otherwise(l.OnUnmirrorable), FollowStart: l.FollowStart, Limits: plan.DefaultLimits(), Pace: survey.Assumed(),
-		Topics: topics.PlanOptions{ReplicationFactor: l.Topics.ReplicationFactor, Overrides: l.Topics.Configs, CopyRetention: !l.FollowStart}}
+		Otherwise: survey.Otherwise(l.OnUnmirrorable), Drift: l.Mode == config.ModeCheckpoint, FollowStart: !copiesRetention(l), Limits: plan.DefaultLimits(), Pace: survey.Assumed(),
+		Topics: topics.PlanOptions{ReplicationFactor: l.Topics.ReplicationFactor, Overrides: l.Topics.Configs, CopyRetention: copiesRetention(l)}}
 }
+
+// copiesRetention tells whether target topics delete by themselves: where they do
+// not follow the source's log start, and in checkpoint mode, where they cannot.
+func copiesRetention(l config.Link) bool { return !l.FollowStart || l.Mode == config.ModeCheckpoint }
 
 // readRecords reads what is on record of mirrors on the target; without the
 // control topic that is nothing. The note says why it could not be read.

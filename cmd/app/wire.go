@@ -125,9 +125,9 @@ func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps)
 		Clusters:  &clusters{src: look{s.srcMap, s.src.Ping}, dst: look{s.dstMap, s.dst.Ping}},
 		Catalog: linker.NewCatalog(linker.CatalogOptions{Src: s.src.Admin, Dst: s.dst.Admin, Matcher: matcher, Logger: log,
 			Plan: topics.PlanOptions{ReplicationFactor: l.Topics.ReplicationFactor, Overrides: l.Topics.Configs,
-				CopyRetention: !l.FollowStart}}),
+				CopyRetention: copiesRetention(l)}}),
 		Lease: lease, Groups: sync.port(), Audit: s.audit.port(), Policies: linker.NewPolicies(s.dst.Admin), From: startFrom{l.Start, srcLog},
-		Gaps: gapWays[l.GapFill], Unmirrorable: unmirrorableWays[l.OnUnmirrorable], PadLimit: l.PadLimit, Overrun: overrunWays[l.OnRetentionOverrun], FollowStart: l.FollowStart,
+		Gaps: gapWays[l.GapFill], Unmirrorable: unmirrorableWays[l.OnUnmirrorable], PadLimit: l.PadLimit, Overrun: overrunWays[l.OnRetentionOverrun], FollowStart: !copiesRetention(l),
 		OpenStore: storeOpener(s.dst, log, sync.use), Preflight: preflight(s.dst), Limits: plan.DefaultLimits(), Worker: worker, Version: d.Version, Definition: l.Definition(),
 		Logger: d.Logger, Meter: d.Meter,
 	})

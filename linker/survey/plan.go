@@ -40,6 +40,9 @@ type PlanOptions struct {
 	// Policy is the link's; its Compaction is found out per topic.
 	Policy    plan.Policy
 	Otherwise Otherwise
+	// Drift: the link is in checkpoint mode, where no offset is kept. Policy, Otherwise
+	// and From mean nothing then.
+	Drift bool
 	// FollowStart: the target is trimmed to the source's log start.
 	FollowStart bool
 	// From is the link's start; nil is the earliest record.
@@ -285,6 +288,9 @@ func (p *planner) readLog(ctx context.Context, j *job, s *sampler) error {
 		p.recall(&pos, j.src, dst.id)
 	}
 	b := begin(pos, j.means.policy)
+	if p.o.Drift {
+		b = drifting(pos)
+	}
 	if b.obstacle == "" {
 		strata, err := s.read(ctx, j.src, j.plan.Source.ID, b.at, src.LastStable)
 		if err != nil {
@@ -292,7 +298,12 @@ func (p *planner) readLog(ctx context.Context, j *job, s *sampler) error {
 		}
 		j.amount = extrapolate(strata, p.now.UnixMilli())
 	}
-	out.Verdict, out.Reasons = judge(b, j.amount, j.means)
+	if p.o.Drift {
+		j.amount = j.amount.withoutGaps()
+		out.Verdict, out.Reasons = Checkpoint, b.reasons()
+	} else {
+		out.Verdict, out.Reasons = judge(b, j.amount, j.means)
+	}
 	out.Reasons = append([]string{}, out.Reasons...)
 	out.describe(pos, b, j.amount, p.o.Pace)
 	return nil
@@ -337,7 +348,7 @@ func (p *planner) expectedMarkers() *float64 {
 // rights gathers what the needed rights follow from.
 func (p *planner) rights() rightsInput {
 	in := rightsInput{src: map[string]operations{}, dst: map[string]operations{}, cluster: p.cluster, group: p.o.Group, onGroup: p.group, trims: p.o.FollowStart,
-		marks: p.o.Policy.Gaps == plan.FillMarkers, lacking: p.lacking}
+		marks: p.o.Policy.Gaps == plan.FillMarkers && !p.o.Drift, lacking: p.lacking}
 	for i := range p.plans {
 		t := &p.plans[i]
 		if s, ok := p.src[t.Source.Name]; ok {
