@@ -32,6 +32,7 @@ func TestCompare(t *testing.T) {
 	t.Run("mirrors and plants", func(t *testing.T) {
 		t.Run("mirrors", func(t *testing.T) { t.Parallel(); compareMirrors(t, p) })
 		t.Run("plants", func(t *testing.T) { t.Parallel(); comparePlants(t, p) })
+		t.Run("audited", func(t *testing.T) { t.Parallel(); auditMirrors(t, p) })
 	})
 }
 

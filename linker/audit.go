@@ -36,8 +36,17 @@ type audits struct {
 // audited is what is known of one partition.
 type audited struct {
 	control.AuditRecord
-	// tried is when the newest comparison began, put when the result was recorded.
+	// tried is when the newest comparison of this process began, put when the result
+	// was recorded.
 	tried, put time.Time
+}
+
+// since is when the newest comparison of any process began.
+func (a *audited) since() time.Time {
+	if a.tried.IsZero() && a.Last != nil {
+		return a.Last.Began
+	}
+	return a.tried
 }
 
 // of returns what is known of a partition, at first from the record: what an
@@ -52,7 +61,7 @@ func (a *audits) of(p *partition, store Store) *audited {
 	k = &audited{}
 	r, ok := store.Audit(p.link, p.src.Topic, p.src.Partition)
 	if ok && r.Last != nil && r.SourceID == p.srcID && r.TargetID == feed.TopicID(p.dst.ID) {
-		k.AuditRecord, k.tried, k.put = r, r.Last.Began, r.Last.Ended
+		k.AuditRecord, k.put = r, r.Last.Ended
 	} else {
 		k.AuditRecord = control.AuditRecord{Link: p.link, Topic: p.src.Topic, SourceID: p.srcID, Partition: p.src.Partition, TargetID: feed.TopicID(p.dst.ID)}
 	}
@@ -106,7 +115,8 @@ func (l *Link) audit(ctx context.Context) {
 	}
 }
 
-// auditDue picks the partition that was not compared for the longest time.
+// auditDue picks the partition that was not compared for the longest time. What
+// another process compared is not waited for: much may have happened since.
 func (l *Link) auditDue(now time.Time) (due *partition, known *audited) {
 	ps := l.partitions()
 	l.audits.keep(ps)
@@ -115,7 +125,7 @@ func (l *Link) auditDue(now time.Time) (due *partition, known *audited) {
 			continue
 		}
 		k := l.audits.of(p, l.store)
-		if now.Sub(k.tried) >= auditRest && (due == nil || k.tried.Before(known.tried)) {
+		if now.Sub(k.tried) >= auditRest && (due == nil || k.since().Before(known.since())) {
 			due, known = p, k
 		}
 	}
