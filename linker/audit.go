@@ -137,7 +137,7 @@ func (l *Link) auditDue(now time.Time) (due *partition, known *audited) {
 func (s *shown) auditable() (end int64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.dstEnd, s.mode == modeMirror && s.dstEnd != feed.Unknown && (s.pos.State == state.Active || s.pos.State == state.CatchingUp)
+	return s.dstEnd, !s.drifts && s.dstEnd != feed.Unknown && (s.pos.State == state.Active || s.pos.State == state.CatchingUp)
 }
 
 // auditOne compares one partition. What was read while it went elsewhere, or came

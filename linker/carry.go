@@ -87,12 +87,17 @@ func (p *partition) keepShowing(ctx context.Context) {
 		return
 	}
 	p.shownAt = now
+	p.seeSource(ctx, now)
+	p.advance()
+}
+
+// seeSource asks for the source's ends where they were not seen for a while.
+func (p *partition) seeSource(ctx context.Context, now time.Time) {
 	if now.Sub(p.shown.seenSource()) > seeEvery {
 		if b, err := p.srcReader.Bounds(ctx, p.src, p.srcID); err == nil {
 			p.shown.sawSource(b.LogStart, b.LastStable, b.HighWatermark, b.SeenAt)
 		} // else the stream meets the same, and tells
 	}
-	p.advance()
 }
 
 // policy is what the link's configuration and the topic's nature decide.
@@ -209,11 +214,8 @@ func (p *partition) lookWhileUnguarded(ctx context.Context) *stop {
 	if !p.unguarded(time.Now()) {
 		return nil
 	}
-	switch rival, mine := p.turn.Mine(ctx, p.dst.Topic, p.dst.Partition); {
-	case !mine && rival == "":
-		return p.notOwner()
-	case !mine:
-		return targetLost(state.Superseded, "append at offset %d left to worker %q", p.next, rival)
+	if s := p.mayAppend(ctx); s != nil {
+		return s
 	}
 	if time.Since(p.confirmedAt) < freshness {
 		return nil
@@ -228,6 +230,18 @@ func (p *partition) lookWhileUnguarded(ctx context.Context) *stop {
 		return reprobe("the target's log end is %d, expected %d", e.End, p.next)
 	}
 	p.confirmedAt = time.Now()
+	return nil
+}
+
+// mayAppend tells whether it is this process that appends where sequences guard
+// nothing (K6).
+func (p *partition) mayAppend(ctx context.Context) *stop {
+	switch rival, mine := p.turn.Mine(ctx, p.dst.Topic, p.dst.Partition); {
+	case !mine && rival == "":
+		return p.notOwner()
+	case !mine:
+		return targetLost(state.Superseded, "append at offset %d left to worker %q", p.next, rival)
+	}
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"klink/fetcher/batch"
 	"klink/fetcher/feed"
 	"klink/linker/appender"
+	"klink/linker/drift"
 	"klink/linker/fill"
 	"klink/linker/ledger"
 	"klink/linker/state"
@@ -31,6 +32,11 @@ type flight struct {
 	raw [][]byte
 	// why is set where it is no copy of one source batch or more (ledger).
 	why ledger.Reason
+	// spans and srcEnd tell, in checkpoint mode, which source records it holds copies
+	// of, and the source offset that is reached with it; batch is what was sent.
+	spans  []drift.Span
+	srcEnd int64
+	batch  []byte
 	// scratch and chunk hold its bytes; they are given back when it is settled.
 	scratch *[]byte
 	chunk   *feed.Chunk

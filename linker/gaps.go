@@ -204,29 +204,36 @@ func (p *partition) tail(ctx, hard context.Context, c *feed.Chunk) *stop {
 	if len(p.flights) > 0 || c.LastStable <= p.sent || c.Next != p.sent || time.Since(p.tailAt) < tailAgain {
 		return nil
 	}
+	switch step := p.lookAlone(ctx, c, p.policy()); step.Kind {
+	case plan.Fill:
+		return p.write(ctx, hard, step, nil)
+	case plan.Halt:
+		return halt(step.Reason, "%s", step.Detail)
+	}
+	return nil
+}
+
+// lookAlone asks the source about this partition alone, from where a chunk without
+// batches was asked for, until it is decided what that means: a Fill, a Halt, or a
+// Wait where it cannot be known now.
+func (p *partition) lookAlone(ctx context.Context, c *feed.Chunk, pol plan.Policy) plan.Step {
 	p.tailAt = time.Now()
 	e := plan.Evidence{LastStable: c.LastStable, LeaderEpoch: c.LeaderEpoch, LeaderEpochUnchanged: true}
 	for {
-		step := plan.Tail(p.sent, e, p.policy(), p.limits)
-		switch step.Kind {
-		case plan.AskAlone:
-			alone, err := p.srcReader.Read(ctx, p.src, p.srcID, p.sent, tailBytes)
-			if err != nil {
-				return nil // the stream meets the same, and tells
-			}
-			found := len(alone.Batches) > 0
-			e.Alone, e.Empty, e.LastStable = true, e.Empty+1, alone.LastStable
-			e.LeaderEpochUnchanged = e.LeaderEpochUnchanged && alone.LeaderEpoch == e.LeaderEpoch
-			alone.Release()
-			if found || !e.LeaderEpochUnchanged || e.Empty > 2*emptyReads {
-				return nil
-			}
-		case plan.Fill:
-			return p.write(ctx, hard, step, nil)
-		case plan.Halt:
-			return halt(step.Reason, "%s", step.Detail)
-		default:
-			return nil
+		step := plan.Tail(c.Next, e, pol, p.limits)
+		if step.Kind != plan.AskAlone {
+			return step
+		}
+		alone, err := p.srcReader.Read(ctx, p.src, p.srcID, c.Next, tailBytes)
+		if err != nil {
+			return plan.Step{} // the stream meets the same, and tells
+		}
+		found := len(alone.Batches) > 0
+		e.Alone, e.Empty, e.LastStable = true, e.Empty+1, alone.LastStable
+		e.LeaderEpochUnchanged = e.LeaderEpochUnchanged && alone.LeaderEpoch == e.LeaderEpoch
+		alone.Release()
+		if found || !e.LeaderEpochUnchanged || e.Empty > 2*emptyReads {
+			return plan.Step{}
 		}
 	}
 }

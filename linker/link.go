@@ -63,7 +63,11 @@ type Options struct {
 	// Lease is membership in the link's group; the link runs it.
 	Lease    Lease
 	Policies Policies
-	Limits   plan.Limits
+	// Mode tells whether offsets are kept. Without it Gaps, Fills, Pads, From, PadLimit
+	// and FollowStart mean nothing, and Maps is required.
+	Mode   Mode
+	Maps   Maps
+	Limits plan.Limits
 	// Gaps is how offsets are kept that hold no visible record on the source.
 	Gaps plan.GapWay
 	// Fills and Pads are times and sizes; what is 0 takes its default.
@@ -380,7 +384,7 @@ func (l *Link) pin(ctx context.Context) *Trouble {
 	}
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
-	err = l.store.PutLink(ctx, control.LinkRecord{Link: l.o.Name, Mode: modeMirror, SourceClusterID: src,
+	err = l.store.PutLink(ctx, control.LinkRecord{Link: l.o.Name, Mode: l.o.Mode.String(), SourceClusterID: src,
 		TargetClusterID: dst, KlinkVersion: l.o.Version, AppliedAt: time.Now(), Definition: l.o.Definition})
 	if err != nil {
 		return controlTrouble(err)

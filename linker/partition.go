@@ -83,6 +83,8 @@ type partition struct {
 	unmirrorable Unmirrorable
 	leaveOut     func(partition int32, s *stop)
 	unkeptSince  time.Time
+	// drift is what a partition in checkpoint mode keeps, nil in mirror mode.
+	drift *drifting
 	// compacted: a cleaner may have run on the source's log, now or ever.
 	compacted atomic.Bool
 }
@@ -147,6 +149,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // outcome that is not "appended where expected".
 func (p *partition) cycle(ctx, hard context.Context) *stop {
 	p.limits.MaxBatchBytes = int(p.maxBatchBytes.Load())
+	if p.drift != nil {
+		return p.driftCycle(ctx, hard)
+	}
 	if s := p.probe(ctx, hard); s != nil {
 		return s
 	}
@@ -254,7 +259,12 @@ func (p *partition) settle(s *stop) {
 // advance shows progress: something was appended, or nothing was left to do.
 func (p *partition) advance() {
 	p.book.mirrored(p.next)
-	if was, now, moved := p.shown.advance(p.next, advance{unguarded: p.unguarded(time.Now()), settling: p.pad.record.Goal > 0 && !p.pad.record.Done}); moved {
+	p.progressed(advance{unguarded: p.unguarded(time.Now()), settling: p.pad.record.Goal > 0 && !p.pad.record.Done})
+}
+
+// progressed brings progress into the state and the log.
+func (p *partition) progressed(a advance) {
+	if was, now, moved := p.shown.advance(p.next, a); moved {
 		msg := "partition " + string(now.State)
 		if p.crowd.admits(slog.LevelInfo, msg, string(was.State), time.Now()) {
 			p.log.Info(msg, "was", was.State, "target_end", p.next)

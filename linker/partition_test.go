@@ -54,6 +54,13 @@ func rig(t *testing.T, seed uint64) *mirror {
 // start runs a fresh loop, as a new process would.
 func (m *mirror) start(t *testing.T) {
 	t.Helper()
+	m.made(t)
+	m.run()
+}
+
+// made makes a fresh loop that does not run yet.
+func (m *mirror) made(t *testing.T) {
+	t.Helper()
 	count, err := newCounters(noop.NewMeterProvider().Meter(""), "l", func() state.Link { return state.Link{} })
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +82,6 @@ func (m *mirror) start(t *testing.T) {
 	p.book.tombstonesFor = stockTombstones
 	p.watch(Found{Compacted: m.compacted, Traits: m.traits})
 	m.p = p
-	m.run()
 }
 
 // run runs the loop.

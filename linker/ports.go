@@ -7,9 +7,11 @@ import (
 	"klink/fetcher/feed"
 	"klink/linker/appender"
 	"klink/linker/control"
+	"klink/linker/drift"
 	"klink/linker/intent"
 	"klink/linker/state"
 	"klink/linker/topics"
+	"klink/translate/exact"
 )
 
 // Source opens streams on the source cluster. Obligations: F1 to F4 of package
@@ -60,6 +62,30 @@ type Records interface {
 	Ledger(link, sourceTopic string, partition int32) (control.LedgerRecord, bool)
 	// Adopt tells which logs count as written by this mirror; see control.AdoptRecord.
 	Adopt(link, sourceTopic string) (control.AdoptRecord, bool)
+}
+
+// MapKey names the map of one partition. Another source topic of that name has another
+// id, and so another map.
+type MapKey struct {
+	Link, Topic string
+	TopicID     feed.TopicID
+	Partition   int32
+}
+
+// Maps keeps on the target where the copies of records lie that are not at their own
+// offsets. Obligations: Map tells what was put last by anyone of the link and
+// acknowledged, and gives a map of the caller's own; PutMap and PutCursor return once
+// the cluster has acknowledged.
+type Maps interface {
+	// Map is ok where a cursor was ever put. The map may hold runs that were planned
+	// and never written.
+	Map(k MapKey) (m *exact.Map, cursor drift.Position, ok bool)
+	// PutMap replaces the map. It was derived from what Map gave, by cutting its end and
+	// adding to it.
+	PutMap(ctx context.Context, k MapKey, m *exact.Map) error
+	// PutCursor tells up to where the map is known to be right. Its Dst is the end of
+	// the last copy.
+	PutCursor(ctx context.Context, k MapKey, cursor drift.Position) error
 }
 
 // Memory tells whether somebody waits for the fetch budget, so that data which

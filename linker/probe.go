@@ -261,6 +261,9 @@ func (p *partition) findEpoch(ctx context.Context, src feed.Bounds, end int64) *
 // moment: it reckons by record time (producer.id.expiration.ms), and looks
 // every ten minutes, so twenty are left as margin.
 func (p *partition) unguarded(now time.Time) bool {
+	if p.drift != nil && !p.drift.copies.any() {
+		return false // the first sequence of all is 0, and a second 0 is refused
+	}
 	if p.next == 0 || p.lastTimestamp < 0 {
 		return p.next > 0
 	}

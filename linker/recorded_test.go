@@ -12,7 +12,7 @@ import (
 func TestWhatAWorkerRecords(t *testing.T) {
 	at := func(n int64) *int64 { return &n }
 	topic := func() state.Topic {
-		return state.Topic{SourceTopic: "a", TargetTopic: "a", Mode: modeMirror, State: state.Active, Partitions: []state.Partition{
+		return state.Topic{SourceTopic: "a", TargetTopic: "a", Mode: Mirror.String(), State: state.Active, Partitions: []state.Partition{
 			{Partition: 0, Worker: "one", State: state.Active, TargetEnd: at(7), Flags: []string{}},
 			{Partition: 1, Worker: "two", State: state.Active, TargetEnd: at(7)},
 		}}

@@ -37,15 +37,14 @@ type shown struct {
 	partition int32
 	mode      string
 	worker    string
+	// drifts: the target's offsets say nothing of how far the source was copied.
+	drifts bool
 }
 
 func newShown(partition int32, worker string) *shown {
 	return &shown{pos: state.Position{State: state.Pending}, srcStart: feed.Unknown, srcEnd: feed.Unknown, srcHW: feed.Unknown,
-		dstStart: feed.Unknown, dstEnd: feed.Unknown, partition: partition, mode: modeMirror, worker: worker}
+		dstStart: feed.Unknown, dstEnd: feed.Unknown, partition: partition, mode: Mirror.String(), worker: worker}
 }
-
-// modeMirror is the name of the mode that keeps offsets.
-const modeMirror = "mirror"
 
 // sawSource notes the source's ends; Unknown changes nothing.
 func (s *shown) sawSource(start, stable, high int64, at time.Time) {
@@ -84,8 +83,16 @@ func (s *shown) sawTarget(start, end int64, at time.Time) {
 			s.dstMoved = at
 		}
 		s.dstEnd = end
-		s.lag.Mirrored(end, at)
+		if !s.drifts {
+			s.lag.Mirrored(end, at)
+		}
 	}
+}
+
+// in sets the mode.
+func (s *shown) in(m Mode) *shown {
+	s.mode, s.drifts = m.String(), m == Checkpoint
+	return s
 }
 
 // idleSince returns the target's end where it was confirmed and has not moved
@@ -145,6 +152,8 @@ type advance struct {
 	unguarded bool
 	// settling: a trim may yet come undone, so that pads could be seen again.
 	settling bool
+	// copied is the source offset up to which all is copied, in checkpoint mode.
+	copied int64
 }
 
 // advance shows progress at the target's end next: back from trouble where
@@ -155,7 +164,11 @@ func (s *shown) advance(next int64, a advance) (was, now state.Position, moved b
 	was = s.pos
 	s.unguarded = a.unguarded
 	s.dstEnd = next
-	s.lag.Mirrored(next, time.Now())
+	if s.drifts {
+		s.lag.Mirrored(a.copied, time.Now())
+	} else {
+		s.lag.Mirrored(next, time.Now())
+	}
 	if s.pos.State == state.Halted {
 		s.moveLocked(state.Retried, "", "")
 	}

@@ -205,7 +205,10 @@ func (t *topic) newPartition(n int32, guard time.Duration) *partition {
 		limits:   o.Limits, gapWay: o.Gaps, unmirrorable: o.Unmirrorable, leaveOut: t.leaveOut,
 		source: o.Source, srcReader: o.SrcReader, dstReader: o.DstReader, target: o.Target,
 		lineage: t.link.store, records: t.link.store, lease: o.Lease, worker: o.Worker, memory: o.Memory, turn: t.link, compares: t.link.compares, log: t.log.With("partition", n), crowd: t.link.crowd, count: t.link.count, guard: guard,
-		confirmed: feed.Unknown, moved: make(chan sight), shown: newShown(n, o.Worker),
+		confirmed: feed.Unknown, moved: make(chan sight), shown: newShown(n, o.Worker).in(o.Mode),
+	}
+	if o.Mode == Checkpoint {
+		p.drift = newDrifting(o.Maps, MapKey{Link: o.Name, Topic: t.found.Topic, TopicID: t.found.ID, Partition: n})
 	}
 	p.maxBatchBytes.Store(int64(t.prepared.MaxBatchBytes))
 	p.book.tombstonesFor = stockTombstones
@@ -221,7 +224,7 @@ func (t *topic) newPartition(n int32, guard time.Duration) *partition {
 func (t *topic) report(now time.Time, recorded func(topic string) state.Topic) state.Topic {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r := state.Topic{SourceTopic: t.found.Topic, TargetTopic: t.found.Target, Mode: modeMirror, State: state.Active,
+	r := state.Topic{SourceTopic: t.found.Topic, TargetTopic: t.found.Target, Mode: t.link.o.Mode.String(), State: state.Active,
 		Partitions: make([]state.Partition, 0, len(t.partitions))}
 	for n, p := range t.partitions {
 		if p.here {
@@ -271,7 +274,7 @@ func (t *topic) unbegun(n int32, now time.Time, recorded func(topic string) stat
 // unmirrored stands for a partition that another process mirrors, or nobody: as it
 // was last recorded. The lock is held.
 func (t *topic) unmirrored(n int32, now time.Time, recorded func(topic string) state.Topic) state.Partition {
-	p := newShown(n, "").report(now)
+	p := newShown(n, "").in(t.link.o.Mode).report(now)
 	known := recorded(t.name).Partitions
 	if i := slices.IndexFunc(known, func(k state.Partition) bool { return k.Partition == n }); i >= 0 {
 		p = known[i]
@@ -305,7 +308,7 @@ func (t *topic) troubleState() state.State {
 
 // waiting stands for a partition whose loop does not run yet.
 func (t *topic) waiting(n int32, now time.Time) state.Partition {
-	p := newShown(n, "").report(now)
+	p := newShown(n, "").in(t.link.o.Mode).report(now)
 	p.AsOf = state.Seen{Time: now}
 	if t.trouble != nil {
 		p.State, p.Reason, p.Detail, p.Hint = t.troubleState(), string(t.trouble.Reason), t.trouble.Detail, t.trouble.hint()

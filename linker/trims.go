@@ -123,7 +123,7 @@ func (l *Link) followers() (all []follower) {
 	for _, t := range l.listed() {
 		t.mu.Lock()
 		for _, p := range t.partitions {
-			if t.trouble == nil {
+			if t.trouble == nil && p.drift == nil {
 				all = append(all, follower{src: p.src, dst: p.dst, shown: p.shown, policy: t.prepared.CleanupPolicy})
 			}
 		}

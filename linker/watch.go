@@ -148,7 +148,7 @@ func (l *Link) recordChanges(ctx context.Context) error {
 // ever reached it shows what the control topic knows.
 func (l *Link) Report() state.Link {
 	l.mu.Lock()
-	r := state.Link{Worker: l.o.Worker, Name: l.o.Name, Mode: modeMirror, State: l.pos.State, Reason: string(l.pos.Reason), Detail: l.pos.Detail,
+	r := state.Link{Worker: l.o.Worker, Name: l.o.Name, Mode: l.o.Mode.String(), State: l.pos.State, Reason: string(l.pos.Reason), Detail: l.pos.Detail,
 		Hint: l.hint, Topics: []state.Topic{}, Groups: []state.Group{}}
 	store, found, in := l.store, l.found, l.intents
 	r.Warnings = append([]state.Warning{}, l.warnings...)

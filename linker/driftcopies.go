@@ -1,0 +1,66 @@
+package linker
+
+import (
+	"sync"
+
+	"klink/translate/exact"
+)
+
+// copies is the map of what has landed, for its partition's goroutine and for
+// readers.
+type copies struct {
+	mu sync.Mutex // guards m
+	m  *exact.Map
+}
+
+func (c *copies) set(m *exact.Map) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.m = m
+}
+
+// any tells whether anything was ever copied, as far as is known.
+func (c *copies) any() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.m != nil && c.m.Len() > 0
+}
+
+// landed adds copies.
+func (c *copies) landed(r exact.Run) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.m.Add(r)
+}
+
+// passed tells up to where the source was looked at.
+func (c *copies) passed(src int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.m.Advance(src)
+}
+
+func (c *copies) clone() *exact.Map {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.m.Clone()
+}
+
+// end is the target offset after the last copy, none where there is none.
+func (c *copies) end(none int64) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r, ok := c.m.Last(); ok {
+		return r.DstEnd()
+	}
+	return none
+}
+
+func (c *copies) toTarget(src int64) exact.Answer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.m == nil {
+		return exact.Answer{}
+	}
+	return c.m.ToTarget(src)
+}

@@ -1,0 +1,39 @@
+package linker
+
+import "klink/translate/exact"
+
+// Mode tells what a link promises of offsets.
+type Mode int
+
+// The modes of the configuration key mode.
+const (
+	// Mirror: a record keeps its offset.
+	Mirror Mode = iota
+	// Checkpoint: records keep their order and are copied exactly once; where each
+	// lies is on record. The target may hold other records too.
+	Checkpoint
+)
+
+// String returns the mode's name as in the configuration and in reports.
+func (m Mode) String() string { return [...]string{"mirror", "checkpoint"}[m] }
+
+// Translate tells where the copy of a source record lies, for a partition that this
+// process copies in checkpoint mode. Of others it knows nothing (exact.None).
+func (l *Link) Translate(topic string, partition int32, srcOffset int64) exact.Answer {
+	l.mu.Lock()
+	t := l.topics[topic]
+	l.mu.Unlock()
+	if t == nil {
+		return exact.Answer{}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if partition < 0 || int(partition) >= len(t.partitions) {
+		return exact.Answer{}
+	}
+	p := t.partitions[partition]
+	if !p.here || p.drift == nil {
+		return exact.Answer{}
+	}
+	return p.drift.copies.toTarget(srcOffset)
+}
