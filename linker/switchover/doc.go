@@ -49,6 +49,8 @@
 //	X6  A topic that is STOPPED is never fenced again by another switch.
 //	X7  The numbers of a switch are those of its cut, whatever was written to the
 //	    target since.
+//	X8  In checkpoint mode the numbers follow from where the copies lie, up to the cut
+//	    or the fence; what others wrote to the partition counts in none of them.
 //
 // # Cost
 //

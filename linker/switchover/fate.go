@@ -86,25 +86,31 @@ func (s *Switch) measure(ctx context.Context, fs []*fate) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Times.Look)
 	defer cancel()
 	s.each(fs, func(f *fate) {
-		if f.cut != nil {
-			f.facts = cutFacts(*f.cut)
-			return
-		}
-		e, ok := ends[f.target]
-		if !ok {
-			e = appender.Ends{Err: appender.ErrNoAnswer}
-		}
-		f.facts = s.factsOf(f, e, now)
-		if !f.facts.fenced || e.Err != nil {
-			return
-		}
-		f.facts.fenceAt = s.fenceOffset(ctx, f)
-		if f.facts.fenceAt >= e.HighWatermark {
-			// Another leader may not have it (X3).
-			f.fence.ok, f.fence.reason, f.fence.detail = false, state.NotEnoughReplicas, "its fence is not on all replicas yet"
-			f.facts = s.factsOf(f, e, now)
-		}
+		s.learn(ctx, f, ends, now)
+		s.addCopies(ctx, f)
 	})
+}
+
+// learn makes the facts of one partition.
+func (s *Switch) learn(ctx context.Context, f *fate, ends map[appender.Target]appender.Ends, now time.Time) {
+	if f.cut != nil {
+		f.facts = cutFacts(*f.cut)
+		return
+	}
+	e, ok := ends[f.target]
+	if !ok {
+		e = appender.Ends{Err: appender.ErrNoAnswer}
+	}
+	f.facts = s.factsOf(f, e, now)
+	if !f.facts.fenced || e.Err != nil {
+		return
+	}
+	f.facts.fenceAt = s.fenceOffset(ctx, f)
+	if f.facts.fenceAt >= e.HighWatermark {
+		// Another leader may not have it (X3).
+		f.fence.ok, f.fence.reason, f.fence.detail = false, state.NotEnoughReplicas, "its fence is not on all replicas yet"
+		f.facts = s.factsOf(f, e, now)
+	}
 }
 
 func (s *Switch) factsOf(f *fate, e appender.Ends, now time.Time) facts {
@@ -182,7 +188,7 @@ func (s *Switch) each(fs []*fate, do func(*fate)) {
 func (s *Switch) groupNumbers(ctx context.Context, fs []*fate) []Group {
 	in := groupInput{records: s.o.Store.Groups(s.o.Link), parts: make(map[feed.Partition]groupPart, len(fs)), now: time.Now()}
 	for _, f := range fs {
-		in.parts[f.place()] = groupPart{source: f.source(), start: f.facts.ends.LogStart, mirrored: f.facts.mirrored()}
+		in.parts[f.place()] = groupPart{source: f.source(), start: f.facts.ends.LogStart, mirrored: f.facts.mirrored(), copies: f.facts.copies}
 	}
 	if s.o.Groups != nil && len(in.records) > 0 {
 		names := make([]string, 0, len(in.records))

@@ -11,6 +11,7 @@ import (
 	"klink/linker/appender"
 	"klink/linker/control"
 	"klink/linker/state"
+	"klink/translate/exact"
 )
 
 // sight is the last that was seen of a source partition, and what its mirror
@@ -63,6 +64,9 @@ type facts struct {
 	seen sight
 	// transactions: the source's log is known to hold some.
 	transactions bool
+	// copies tell where copies lie in checkpoint mode, up to the end; nil in mirror
+	// mode, where they lie at the source's offsets.
+	copies *exact.Map
 	// of is when the numbers hold.
 	of      time.Time
 	details []string
@@ -71,6 +75,43 @@ type facts struct {
 // mirrored is the end of what the mirror wrote, feed.Unknown where it is not
 // known.
 func (f facts) mirrored() int64 {
+	if end := f.end(); f.copies == nil || end == feed.Unknown {
+		return end
+	}
+	_, dst := f.copies.End()
+	return dst
+}
+
+// mirroredSource is the source's part of mirrored: the end of what was mirrored of
+// it.
+func (f facts) mirroredSource() int64 {
+	if end := f.end(); f.copies == nil || end == feed.Unknown {
+		return end
+	}
+	src, _ := f.copies.End()
+	return src
+}
+
+// lastMirrored is the last source offset that the target holds, nil for none or
+// where that is not known.
+func (f facts) lastMirrored() *int64 {
+	end := f.mirroredSource()
+	if f.copies != nil && end != feed.Unknown {
+		r, any := f.copies.Last()
+		if !any {
+			return nil
+		}
+		end = r.SrcEnd() // what follows was looked at, and not copied
+	}
+	if end <= f.goal {
+		return nil
+	}
+	last := end - 1
+	return &last
+}
+
+// end is the end of the log that the mirror may have written to.
+func (f facts) end() int64 {
 	switch {
 	case f.ends.Err != nil:
 		return feed.Unknown
@@ -92,11 +133,8 @@ func (f facts) numbers() Partition {
 	if f.fenced {
 		p.FenceOffset = known(f.fenceAt)
 	}
-	end := f.mirrored()
-	if end > f.goal {
-		last := end - 1
-		p.LastMirrored = &last
-	}
+	end := f.mirroredSource()
+	p.LastMirrored = f.lastMirrored()
 	if f.seen.stable != nil && end != feed.Unknown {
 		lost := max(0, *f.seen.stable-end)
 		p.RecordsLost = &lost
@@ -155,7 +193,34 @@ type groupInput struct {
 
 type groupPart struct {
 	source          feed.Partition
-	start, mirrored int64 // feed.Unknown where not known
+	start, mirrored int64      // feed.Unknown where not known
+	copies          *exact.Map // nil in mirror mode
+}
+
+// toRead is how many records lie between a target offset and the end of what was
+// mirrored.
+func (p groupPart) toRead(at int64) *int64 {
+	var n int64
+	switch at = max(at, p.start); {
+	case p.copies != nil:
+		n = copied(p.copies, at)
+	default:
+		n = max(0, p.mirrored-at)
+	}
+	return &n
+}
+
+// expected is where a commit of the source leads to, feed.Unknown where that is not
+// known. ahead: the mirror has not come that far.
+func (p groupPart) expected(src int64) (dst int64, ahead bool) {
+	if p.copies == nil || src == feed.Unknown {
+		return src, false
+	}
+	a := p.copies.ToTarget(src)
+	if a.Kind == exact.None {
+		return feed.Unknown, false
+	}
+	return a.Offset, a.Kind == exact.Ahead
 }
 
 // Words of GroupPartition.Reason: those of the group sync where the meaning is the
@@ -220,9 +285,9 @@ func groupPartition(o control.GroupOffset, p groupPart, c commit, now time.Time)
 	}
 	gp.TargetOffset = known(at)
 	if at != feed.Unknown && p.mirrored != feed.Unknown {
-		n := max(0, p.mirrored-max(at, p.start))
-		gp.RecordsToRead = &n
+		gp.RecordsToRead = p.toRead(at)
 	}
+	want, ahead := p.expected(o.SourceOffset)
 	switch {
 	case !c.asked:
 		gp.Reason = groupUnasked
@@ -232,7 +297,7 @@ func groupPartition(o control.GroupOffset, p groupPart, c commit, now time.Time)
 		gp.Reason = groupOwned
 	case p.start != feed.Unknown && at < p.start:
 		gp.Reason = groupBelow
-	case o.SourceOffset != feed.Unknown && at < o.SourceOffset:
+	case ahead || want != feed.Unknown && at < want:
 		gp.Reason = groupClamped
 	}
 	return gp

@@ -213,7 +213,9 @@ func (x *promRun) lacks(f *fate) string {
 		return "the source topic was deleted and made anew"
 	case dst.Err != nil:
 		return fmt.Sprintf("its end on the target is not known: %v", dst.Err)
-	case dst.LogEnd > src.End:
+	case f.facts.copies != nil && src.Stable == src.End:
+		return f.lacksCopies(src.End)
+	case f.facts.copies == nil && dst.LogEnd > src.End:
 		return fmt.Sprintf("the target ends at %d, beyond the source's end %d", dst.LogEnd, src.End)
 	case src.Stable < src.End:
 		return fmt.Sprintf("%d records of the source wait for a transaction to end", src.End-src.Stable)
@@ -223,6 +225,21 @@ func (x *promRun) lacks(f *fate) string {
 		return fmt.Sprintf("offsets %d to %d of the target are not on all replicas yet", dst.HighWatermark, dst.LogEnd-1)
 	case f.word != nil && !f.word.Wrote && f.word.End != dst.LogEnd:
 		return fmt.Sprintf("worker %s stopped at %d and the target ends at %d", f.word.worker, f.word.End, dst.LogEnd)
+	}
+	return ""
+}
+
+// lacksCopies is lacks for checkpoint mode, where the target's log may hold more
+// than the mirror.
+func (f *fate) lacksCopies(end int64) string {
+	src, dst := f.facts.copies.End()
+	switch {
+	case src > end:
+		return fmt.Sprintf("offsets up to %d were copied, beyond the source's end %d", src-1, end)
+	case src < end:
+		return fmt.Sprintf("%d records behind the source", end-src) + f.mood()
+	case f.facts.ends.HighWatermark < dst:
+		return fmt.Sprintf("offsets %d to %d of the target are not on all replicas yet", f.facts.ends.HighWatermark, dst-1)
 	}
 	return ""
 }
@@ -306,7 +323,7 @@ func (x *promRun) lastLook(ctx context.Context) {
 		return
 	}
 	for _, f := range all {
-		end, known := f.facts.mirrored(), x.src[f.source()]
+		end, known := f.facts.mirroredSource(), x.src[f.source()]
 		if known.Err == nil && end != feed.Unknown && known.End > end {
 			f.facts.seen.stable, f.facts.seen.high = &known.End, &known.End
 			f.facts.details = append(f.facts.details, fmt.Sprintf("the source took in %d more records after the cut", known.End-end))

@@ -54,7 +54,7 @@ type Partition struct {
 	SourceEnd     *int64     `json:"source_end"`
 	SourceEndAsOf *time.Time `json:"source_end_as_of"`
 	// RecordsLost is how many offsets of the source, as last seen, the target does
-	// not have. It is an upper bound of records: transaction markers count.
+	// not have: those behind the last mirrored one, by the map in checkpoint mode. It is an upper bound of records: transaction markers count.
 	RecordsLost *int64 `json:"records_lost"`
 	// UnseenSeconds is the time since the source was last seen: what it took in
 	// since is lost as well.
@@ -87,7 +87,7 @@ type GroupPartition struct {
 	TargetOffset *int64   `json:"target_offset"`
 	AgeSeconds   *float64 `json:"age_seconds"`
 	// RecordsToRead is how many offsets lie between the commit and the end of what
-	// was mirrored.
+	// was mirrored; in checkpoint mode how many records.
 	RecordsToRead *int64 `json:"records_to_read"`
 	Reason        string `json:"reason"`
 }

@@ -22,6 +22,9 @@ type Options struct {
 	// Groups is asked for the numbers of groups; without it they come from the
 	// record alone.
 	Groups Groups
+	// Copies is asked for what lies where in checkpoint mode; nil where no partition of
+	// the link is in it.
+	Copies Copies
 	// Source is for Promote alone.
 	Source SourceEnds
 	// CarriesGroups makes Promote wait for the confirmation of the worker that
