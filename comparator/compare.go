@@ -65,8 +65,14 @@ type Options struct {
 	// Limit bounds the bytes a second that are read from the source, where it is not
 	// nil.
 	Limit *rate.Limiter
+	// Resume is what Keep was told by a comparison that was broken off: what it has
+	// compared is taken over; nil for nothing. Keep is told how far the comparison
+	// is, one call at a time, at times and where it is broken off; optional.
+	Resume *Saved
+	Keep   func(Saved)
 	// MaxKeys is that of MergeOptions, per partition.
 	MaxKeys int
+	every   int64 // instead of markEvery, where it is not 0
 	// Progress is told how far the comparison is, one call at a time, at most ten
 	// times a second; optional.
 	Progress func(Progress)
@@ -90,6 +96,8 @@ func (o *Options) parallel() int {
 	}
 	return o.Parallel
 }
+
+func (o *Options) markEvery() int64 { return cmp.Or(o.every, markEvery) }
 
 func (o *Options) starts() startRule { return startRule{follows: o.FollowStart, later: o.BeginsLater} }
 
@@ -119,6 +127,8 @@ type TopicResult struct {
 // Result is what a comparison found.
 type Result struct {
 	AsOf time.Time `json:"as_of"`
+	// ResumedFrom is when a comparison began that this one went on from.
+	ResumedFrom *time.Time `json:"resumed_from,omitempty"`
 	// Equal is true where there is no difference and all was compared.
 	Equal   bool               `json:"equal"`
 	Topics  []TopicResult      `json:"topics"`
@@ -137,6 +147,7 @@ type comparison struct {
 	sides    [2]*cluster
 	printer  *Printer
 	progress *progress
+	saver    *saver
 	configs  [2]map[string]Settings
 }
 
@@ -157,7 +168,11 @@ func Compare(ctx context.Context, o Options) (Result, error) {
 		return r, err
 	}
 	pairs := c.pairs(ctx, &r)
+	if err := c.goOn(pairs, &r); err != nil {
+		return r, err
+	}
 	if err := c.run(ctx, pairs); err != nil {
+		c.saver.tell()
 		return r, err
 	}
 	for _, p := range pairs {
@@ -295,6 +310,22 @@ func (c *comparison) guess(ctx context.Context, pairs []*pair) {
 	c.progress = newProgress(c.opt.Progress, len(pairs), total)
 }
 
+// goOn looks up what was compared before.
+func (c *comparison) goOn(pairs []*pair, r *Result) error {
+	c.saver = newSaver(c.opt, r.AsOf)
+	if c.opt.Resume != nil {
+		r.ResumedFrom = &c.opt.Resume.AsOf
+	}
+	for _, p := range pairs {
+		var err error
+		if p.part, err = c.opt.saved(p); err != nil {
+			return err
+		}
+		p.saver = c.saver
+	}
+	return nil
+}
+
 // run compares the partitions, a few at a time.
 func (c *comparison) run(ctx context.Context, pairs []*pair) error {
 	g, ctx := errgroup.WithContext(ctx)
@@ -302,7 +333,15 @@ func (c *comparison) run(ctx context.Context, pairs []*pair) error {
 	for _, p := range pairs {
 		g.Go(func() error {
 			p.progress = c.progress
+			if p.part != nil && p.part.Whole {
+				p.res = p.part.Result
+				c.progress.finished(p)
+				return nil
+			}
 			err := p.compare(ctx)
+			if err == nil {
+				p.saveWhole()
+			}
 			c.progress.finished(p)
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -372,6 +411,9 @@ func Join(all ...Result) Result {
 	for _, r := range all {
 		if out.AsOf.IsZero() || r.AsOf.Before(out.AsOf) {
 			out.AsOf = r.AsOf
+		}
+		if r.ResumedFrom != nil && (out.ResumedFrom == nil || r.ResumedFrom.Before(*out.ResumedFrom)) {
+			out.ResumedFrom = r.ResumedFrom
 		}
 		out.Topics = append(out.Topics, r.Topics...)
 		out.Groups = append(out.Groups, r.Groups...)

@@ -28,6 +28,13 @@ type MergeOptions struct {
 	// Decode makes prints of a block that was given raw. It may be nil if there
 	// are none.
 	Decode func(Block) ([]Print, error)
+	// Settled, if not nil, is told offsets at which another merge could go on, so many
+	// from each other at least, and multiples of that but for raw blocks: nothing
+	// below is undecided, and nothing at or above is counted. There are none while
+	// records are shifted, nor on compacted topics.
+	Settled func(next int64, sofar *Outcome)
+	// SettleEvery must be above 0 where there is Settled.
+	SettleEvery int64
 	// Done, if not nil, is told the offset below which all is compared, once per
 	// block.
 	Done func(next int64)
@@ -62,6 +69,9 @@ type merger struct {
 	at int
 	// calm is the source offset below which no shift begins.
 	calm int64
+	// seen is the highest offset that was taken off a side, told the last place that
+	// was settled, or could not be.
+	seen, told int64
 }
 
 // cursor is the place in one stream.
@@ -80,7 +90,7 @@ func Merge(ctx context.Context, src, dst Stream, opt MergeOptions) (*Outcome, er
 	if opt.MaxKeys <= 0 {
 		opt.MaxKeys = DefaultMaxKeys
 	}
-	m := &merger{opt: opt, calm: -1}
+	m := &merger{opt: opt, calm: -1, seen: -1, told: max(0, opt.Range.From)}
 	m.sides[Source].stream, m.sides[Target].stream = src, dst
 	if opt.Compacted {
 		m.out.keys = newKeyRule(opt.MaxKeys, opt.FromBucket, buckets)
@@ -123,6 +133,7 @@ func (m *merger) step(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	if okS && okT && s.Sum == t.Sum && t.Offset-s.Offset == m.by {
+		m.settle(s.Offset)
 		m.pop(Source)
 		m.pop(Target)
 		m.match(s, t)
@@ -132,6 +143,21 @@ func (m *merger) step(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	return true, m.mismatch()
+}
+
+// settle is told that both sides come to an offset together, with nothing left
+// before it.
+func (m *merger) settle(offset int64) {
+	if m.opt.Settled == nil || m.by != 0 || m.out.keys != nil {
+		return
+	}
+	place := offset - offset%m.opt.SettleEvery
+	if place <= m.told {
+		return
+	}
+	if m.told = place; m.seen < place {
+		m.opt.Settled(place, &m.out)
+	}
 }
 
 // mismatch takes what stands first off one side, or off both.
@@ -292,7 +318,11 @@ func (m *merger) exhausted(side Side) bool {
 	return c.done && c.block == nil && len(c.queue) <= Lookahead
 }
 
-func (m *merger) pop(side Side) { m.sides[side].queue = m.sides[side].queue[1:] }
+func (m *merger) pop(side Side) {
+	c := &m.sides[side]
+	m.seen = max(m.seen, c.queue[0].Offset)
+	c.queue = c.queue[1:]
+}
 
 // head returns the first record of a side that was not compared yet.
 func (m *merger) head(ctx context.Context, side Side) (Print, bool, error) {
@@ -372,7 +402,12 @@ func (m *merger) skipAlike(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	m.out.Compared += int64(a.block.Records)
+	next := a.block.Next
 	a.block, b.block = nil, nil
+	if m.seen = max(m.seen, next-1); m.opt.Settled != nil && m.out.keys == nil && next >= m.told+m.opt.SettleEvery {
+		m.told = next
+		m.opt.Settled(next, &m.out)
+	}
 	return true, nil
 }
 

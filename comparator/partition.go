@@ -71,6 +71,9 @@ type pair struct {
 	rules     [2]tombstoneRule // by lacking side
 	printer   *Printer
 	progress  *progress
+	// saver is told how far it is, nil for nobody; part is what was compared before.
+	saver *saver
+	part  *SavedPartition
 	// topic is its topic's place in the result, guess the offsets it was thought to
 	// hold.
 	topic int
@@ -93,6 +96,9 @@ func (p *pair) compare(ctx context.Context) error {
 // compacted topic have to do with the rest of the logs.
 func (p *pair) compareRange(ctx context.Context, span Range) error {
 	p.res.From, p.res.To = span.From, span.To
+	if p.part != nil {
+		p.res.From = p.part.Result.From
+	}
 	p.progress.expect(p, span)
 	out, chains, err := p.merge(ctx, span, 0)
 	if err != nil {
@@ -139,6 +145,12 @@ func (p *pair) settleBounds(ctx context.Context) (Range, error) {
 // choose narrows the common range to what was asked for.
 func (p *pair) choose(ctx context.Context, src, dst Bounds) (Range, error) {
 	span := Range{From: max(src.Start, dst.Start), To: dst.LastStable}
+	if p.part != nil && span.From <= p.part.Result.To {
+		span.From, p.res.Expired = p.part.Result.To, p.part.Result.Expired
+		span.To = max(span.From, span.To)
+		return span, nil
+	}
+	p.part = nil // what follows on it has expired
 	narrowed := false
 	if r, ok := p.opt.Ranges[PartitionName{p.src.topic, p.src.partition}]; ok {
 		narrowed = r.From > span.From
@@ -192,30 +204,62 @@ func (p *pair) each(ctx context.Context, l *log, span Range, do func(Print)) err
 // merge compares a range; chains are nil without digests.
 func (p *pair) merge(ctx context.Context, span Range, bucket int) (*Outcome, [2]*batch.Chain, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	var chains [2]*batch.Chain
 	var streams [2]*reader
+	chains, err := p.chains(bucket)
+	if err != nil {
+		cancel()
+		return nil, chains, err
+	}
+	var digested [2]*marks
 	g := new(errgroup.Group)
 	for side, l := range []*log{p.src, p.dst} {
-		if !p.opt.NoDigest && bucket == 0 {
-			chains[side] = new(batch.Chain)
+		if chains[side] != nil && p.saver != nil {
+			digested[side] = &marks{every: p.opt.markEvery()}
 		}
-		r := newReader(l, span, p.opt.readBytes(), &decoder{printer: p.printer.Again(), chain: chains[side]})
+		r := newReader(l, span, p.opt.readBytes(), &decoder{printer: p.printer.Again(), chain: chains[side], marks: digested[side], marked: span.From})
 		r.raw, r.took = p.opt.NoDigest, p.progress.read
 		streams[side] = r
 		g.Go(func() error { r.run(ctx); return nil })
 	}
 	lazy := &decoder{printer: p.printer.Again(), span: span}
 	out, err := Merge(ctx, streams[Source], streams[Target], MergeOptions{Range: span, Compacted: p.compacted, Keys: p.opt.Keys, MaxKeys: p.opt.MaxKeys, FromBucket: bucket,
-		Decode: func(b Block) ([]Print, error) { return lazy.decode(nil, b.Raw) },
-		Done:   func(next int64) { p.progress.done(p, min(next, span.To)) }})
+		Decode:      func(b Block) ([]Print, error) { return lazy.decode(nil, b.Raw) },
+		SettleEvery: p.opt.markEvery(),
+		Settled: func(next int64, sofar *Outcome) {
+			if p.saver != nil {
+				p.savePart(next, sofar, digested)
+			}
+		},
+		Done: func(next int64) { p.progress.done(p, min(next, span.To)) }})
 	cancel()
 	_ = g.Wait() // readers have no error of their own
 	return out, chains, err
 }
 
+// chains are digests that have none of the range yet; nil where none are wanted.
+func (p *pair) chains(bucket int) (chains [2]*batch.Chain, err error) {
+	if p.opt.NoDigest || bucket > 0 {
+		return chains, nil
+	}
+	if p.part == nil {
+		return [2]*batch.Chain{new(batch.Chain), new(batch.Chain)}, nil
+	}
+	r := &p.part.Result
+	for side, digest := range []*string{r.Digest, r.TargetDigest} {
+		if chains[side], err = resumeChain(digest, p.part.Digested[side]); err != nil {
+			return chains, fmt.Errorf("go on from before: %w", err)
+		}
+	}
+	return chains, nil
+}
+
 func (p *pair) take(out *Outcome, chains [2]*batch.Chain) {
-	p.res.absorb(&out.Tally)
 	p.res.RecordsCompared, p.res.Compacted = out.Compared, out.Compacted
+	if p.part != nil {
+		p.res.absorb(&p.part.Result.Tally)
+		p.res.RecordsCompared += p.part.Result.RecordsCompared
+	}
+	p.res.absorb(&out.Tally)
 	p.res.Expired += out.Expired
 	if chains[Source] != nil {
 		a, b := chains[Source].Hex(), chains[Target].Hex()

@@ -82,7 +82,10 @@ type decoder struct {
 	printer *Printer
 	span    Range
 	chain   *batch.Chain // nil: no digest is wanted
-	limits  batch.Limits
+	// marks are where the digest can go on, nil for nowhere; marked is the last one.
+	marks  *marks
+	marked int64
+	limits batch.Limits
 }
 
 // decode appends the prints of the records of b that lie in the span.
@@ -96,6 +99,7 @@ func (d *decoder) decode(dst []Print, b []byte) ([]Print, error) {
 		}
 		dst = append(dst, d.printer.Of(r))
 		if d.chain != nil {
+			d.marks.made(r.Offset, d.chain, &d.marked)
 			d.chain.Add(r)
 		}
 	}

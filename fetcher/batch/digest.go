@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 )
 
 // AppendCanonical appends the canonical form of a record, which is the same in
@@ -59,3 +60,13 @@ func (c *Chain) Hex() string { return hex.EncodeToString(c.sum[:]) }
 
 // Count returns the number of records added.
 func (c *Chain) Count() int64 { return c.count }
+
+// ResumeChain returns a chain that goes on from the digest of so many records.
+func ResumeChain(sum []byte, records int64) (*Chain, error) {
+	c := &Chain{count: records}
+	if len(sum) != len(c.sum) || records < 0 {
+		return nil, fmt.Errorf("a digest of %d records has %d bytes, and not %d", records, len(sum), len(c.sum))
+	}
+	copy(c.sum[:], sum)
+	return c, nil
+}
