@@ -17,8 +17,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"pgregory.net/rapid"
 
-	"klink/fetcher/leaders"
 	"klink/linker/intent"
+	"klink/linker/ownlog"
 )
 
 func command(number int32, id string, v intent.Verb, topics ...string) intent.Command {
@@ -335,11 +335,11 @@ func TestCommandIsNeverWrittenTwiceUnderOneKey(t *testing.T) {
 // writings counts the records of each key in the log.
 func writings(t testing.TB, cl *kgo.Client) map[string]int {
 	t.Helper()
-	log := &tail{cl: cl, leaders: leaders.New(cl)}
-	defer log.leaders.Close()
-	must(t, log.locate(testContext(t)))
+	log := ownlog.New(cl, TopicName)
+	defer log.Close()
+	must(t, log.Locate(testContext(t)))
 	out := make(map[string]int)
-	must(t, log.readToEnd(testContext(t), func(rs []*kgo.Record) error {
+	must(t, log.ReadToEnd(testContext(t), func(rs []*kgo.Record) error {
 		for _, r := range rs {
 			out[string(r.Key)]++
 		}

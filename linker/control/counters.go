@@ -6,6 +6,7 @@ import (
 
 	"klink/fetcher/feed"
 	"klink/linker/ledger"
+	"klink/linker/ownlog"
 )
 
 // CounterRequest asks for marker counters of one partition.
@@ -206,7 +207,7 @@ func (s *Store) enter(ctx context.Context, k lineKey) error {
 		select {
 		case <-others:
 		case <-ctx.Done():
-			return classify("reserve counters in "+TopicName, "", ctx.Err())
+			return ownlog.Classify("reserve counters in "+TopicName, "", ctx.Err())
 		}
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"klink/linker/ownlog"
 	"klink/linker/remote"
-	"klink/linker/state"
 )
 
 // Fault is what stands between klink and its control topic; see remote.Fault.
@@ -18,7 +18,7 @@ var (
 	// ErrOwned: the target topic belongs to another link or source topic.
 	ErrOwned = errors.New("target topic belongs to another mirror")
 	// ErrLost: the control topic was deleted, or another stands in its place.
-	ErrLost = errors.New("the control topic was deleted")
+	ErrLost = ownlog.ErrLost
 	// ErrTooLarge: a record would be larger than brokers take. Nothing was written.
 	ErrTooLarge = errors.New("the control record is too large")
 	// ErrCountersSpent: the partition's marker counters are used up.
@@ -57,14 +57,3 @@ func (e *OwnedError) Error() string {
 
 // Is makes errors.Is(err, ErrOwned) true.
 func (e *OwnedError) Is(target error) bool { return target == ErrOwned }
-
-// classify is remote.Classify, but what a broker answered about the request
-// itself concerns the control topic here and no topic of a user.
-func classify(op, right string, err error) error {
-	err = remote.Classify(op, right, err)
-	var f *Fault
-	if errors.As(err, &f) && f.Reason == state.TopicRefused {
-		f.Reason = state.ControlUnwritable
-	}
-	return err
-}

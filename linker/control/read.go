@@ -5,21 +5,20 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"klink/fetcher/leaders"
+	"klink/linker/ownlog"
 )
 
 // Read reads the control topic once, to its end, and writes nothing: for the
 // commands that work while no daemon does. Describe and Read on the topic are
 // all it needs. A cluster without the topic gives a *Fault with TOPIC_MISSING.
 func Read(ctx context.Context, cl *kgo.Client) (*View, error) {
-	m := leaders.New(cl)
-	defer m.Close()
-	t := &tail{cl: cl, leaders: m}
-	if err := t.locate(ctx); err != nil {
+	t := ownlog.New(cl, TopicName)
+	defer t.Close()
+	if err := t.Locate(ctx); err != nil {
 		return nil, err
 	}
 	v := newView()
-	if err := t.readToEnd(ctx, v.take); err != nil {
+	if err := t.ReadToEnd(ctx, v.take); err != nil {
 		return nil, err
 	}
 	return v, nil

@@ -11,9 +11,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"klink/fetcher/leaders"
+	"klink/linker/ownlog"
 	"klink/linker/state"
 )
 
@@ -24,9 +23,6 @@ const (
 	// retryMin and retryMax bound the pauses after a failed read.
 	retryMin = 100 * time.Millisecond
 	retryMax = 2 * time.Second
-	// lostAfter is how many looks in a row must find the topic gone: one broker
-	// that lags behind the controller tells of old times.
-	lostAfter = 3
 	// maxRecordBytes bounds one record's key and value. Producers and brokers take
 	// 1 MB by default; the rest is for the batch around it and for topics whose
 	// limit is a little lower.
@@ -48,7 +44,7 @@ type Options struct {
 type Store struct {
 	cl      *kgo.Client
 	log     *slog.Logger
-	tail    *tail // Open's, then Run's alone
+	tail    *ownlog.Log // Open's, then Run's alone
 	created bool
 	id      [16]byte
 
@@ -78,22 +74,21 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{cl: o.Client, log: o.Logger, failedCh: make(chan struct{}),
 		view: newView(), moved: make(chan struct{}), changed: make(chan struct{}),
 		reserving: make(map[lineKey]chan struct{}), given: make(map[lineKey]int32), tries: make(map[Key]int)}
-	s.tail = &tail{cl: o.Client, leaders: leaders.New(o.Client)}
+	s.tail = ownlog.New(o.Client, TopicName)
 	// A client that saw an earlier topic of this name would refuse this one.
 	s.cl.PurgeTopicsFromProducing(TopicName)
 	var err error
-	admin := &topicAdmin{cl: o.Client, tail: s.tail, replicas: o.ReplicationFactor}
-	if s.created, err = admin.ensure(ctx); err == nil {
-		err = s.tail.readToEnd(ctx, s.take)
+	if s.created, err = s.tail.Ensure(ctx, o.ReplicationFactor); err == nil {
+		err = s.tail.ReadToEnd(ctx, s.take)
 	}
 	if err == nil {
-		err = s.mayProduce(ctx)
+		err = s.tail.MayProduce(ctx)
 	}
 	if err != nil {
 		s.Close()
 		return nil, err
 	}
-	s.id, s.next = s.tail.id, s.tail.next
+	s.id, s.next = s.tail.ID(), s.tail.Next()
 	if p := s.Problems(); p.Malformed > 0 {
 		s.log.Warn("control records are malformed and ignored", keyRecords, p.Malformed,
 			keyOffset, p.LastOffset, keyErr, p.LastErr)
@@ -101,20 +96,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// mayProduce asks for a producer id before the producer does: a producer that is
-// refused one fails for good, also when the right is granted later. Any topic
-// that may be written gives the right (KIP-679).
-func (s *Store) mayProduce(ctx context.Context) error {
-	const op, right = "write " + TopicName, "Write on topic " + TopicName
-	resp, err := kmsg.NewPtrInitProducerIDRequest().RequestWith(ctx, s.cl)
-	if err == nil {
-		err = kerr.ErrorForCode(resp.ErrorCode)
-	}
-	return classify(op, right, err)
-}
-
 // Close ends what Open began; not the client. Run must have returned.
-func (s *Store) Close() { s.tail.leaders.Close() }
+func (s *Store) Close() { s.tail.Close() }
 
 // Created reports whether Open made the topic: then whatever mirrors the target
 // holds are not on record here.
@@ -145,7 +128,7 @@ func (s *Store) Run(ctx context.Context) error {
 			s.log.Warn("control topic cannot be read", keyErr, err)
 			down = true
 		}
-		pause(ctx, wait)
+		ownlog.Pause(ctx, wait)
 		wait = min(2*wait, retryMax)
 	}
 	return nil
@@ -153,20 +136,20 @@ func (s *Store) Run(ctx context.Context) error {
 
 // step reads once; after an error it looks for the topic's new leader.
 func (s *Store) step(ctx context.Context) error {
-	got, err := s.tail.fetch(ctx, followWait)
+	got, err := s.tail.Fetch(ctx, followWait)
 	if errors.Is(err, kerr.OffsetOutOfRange) {
 		return s.reread(ctx)
 	}
 	if err != nil {
-		if located := s.tail.locate(ctx); errors.Is(located, ErrLost) {
+		if located := s.tail.Locate(ctx); errors.Is(located, ErrLost) {
 			return located
 		}
 		return err
 	}
-	if err := s.take(got.records); err != nil {
+	if err := s.take(got.Records); err != nil {
 		return err
 	}
-	s.advance(got.end)
+	s.advance(got.End)
 	return nil
 }
 
@@ -174,19 +157,19 @@ func (s *Store) step(ctx context.Context) error {
 // read, so what the view says may be on record no longer. Readers see the old
 // view until the new one is whole.
 func (s *Store) reread(ctx context.Context) error {
-	s.log.Warn("control topic was cut and is read anew", keyOffset, s.tail.next)
-	if err := s.tail.toStart(ctx); err != nil {
+	s.log.Warn("control topic was cut and is read anew", keyOffset, s.tail.Next())
+	if err := s.tail.ToStart(ctx); err != nil {
 		return err
 	}
 	fresh := newView()
-	if err := s.tail.readToEnd(ctx, fresh.take); err != nil {
+	if err := s.tail.ReadToEnd(ctx, fresh.take); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	s.view = fresh
 	s.noticeLocked()
 	s.mu.Unlock()
-	s.advance(s.tail.next)
+	s.advance(s.tail.Next())
 	return nil
 }
 
@@ -219,10 +202,10 @@ func (s *Store) advance(end int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.end = end
-	if s.next == s.tail.next {
+	if s.next == s.tail.Next() {
 		return
 	}
-	s.next = s.tail.next
+	s.next = s.tail.Next()
 	close(s.moved)
 	s.moved = make(chan struct{})
 }
@@ -257,7 +240,7 @@ func (s *Store) waitFor(ctx context.Context, offset int64) error {
 		case <-s.failedCh:
 			return s.failure()
 		case <-ctx.Done():
-			return classify("read back from "+TopicName, "", ctx.Err())
+			return ownlog.Classify("read back from "+TopicName, "", ctx.Err())
 		}
 	}
 }
@@ -283,7 +266,7 @@ func (s *Store) CatchUp(ctx context.Context) error {
 		if err := s.failure(); err != nil {
 			return err
 		}
-		end, err := s.tail.edge(ctx, latest)
+		end, err := s.tail.End(ctx)
 		if err == nil {
 			return s.waitFor(ctx, end-1)
 		}
@@ -291,11 +274,11 @@ func (s *Store) CatchUp(ctx context.Context) error {
 		if errors.As(err, &f) && (f.Reason == state.NoPermission || f.Reason == state.Authentication) {
 			return err
 		}
-		if !pause(ctx, settleWait) {
+		if !ownlog.Pause(ctx, ownlog.SettleWait) {
 			return err
 		}
 		// Run looks for a new leader only where its own reads fail.
-		_ = s.tail.leaders.Refresh(ctx, TopicName)
+		_ = s.tail.Refresh(ctx)
 	}
 }
 
@@ -346,11 +329,11 @@ func (s *Store) settle(ctx context.Context, p *pending) (written, error) {
 	const op, right = "write " + TopicName, "Write on topic " + TopicName
 	select {
 	case w := <-p.done:
-		return w, classify(op, right, w.err)
+		return w, ownlog.Classify(op, right, w.err)
 	case <-s.failedCh:
 		return written{}, s.failure()
 	case <-ctx.Done():
-		return written{}, classify(op, right, ctx.Err())
+		return written{}, ownlog.Classify(op, right, ctx.Err())
 	}
 }
 

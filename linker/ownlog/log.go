@@ -1,4 +1,4 @@
-package control
+package ownlog
 
 import (
 	"context"
@@ -17,34 +17,54 @@ import (
 // fetchBytes bounds one answer; a larger first batch comes whole (KIP-74).
 const fetchBytes = 4 << 20
 
+// lostAfter is how many looks in a row must find the topic gone: one broker
+// that lags behind the controller tells of old times.
+const lostAfter = 3
+
 // listTimeoutMillis is how long a broker may look through remote storage for a
 // ListOffsets (v10, KIP-1075). kgo adds it to its read deadline, which alone ends
 // a connection that is half open; the stock 30 s would hold it for 40 s.
 const listTimeoutMillis = 1000
 
-// tail reads the control topic in log order with raw fetches. kgo's consumer
+// Log reads one of klink's own topics in log order with raw fetches. kgo's consumer
 // would not do: it hides the position behind batches that compaction emptied,
 // so that the end could never be known to be reached, and it hides that the
-// topic was deleted.
-type tail struct {
+// topic was deleted. It is one goroutine's, but for what says otherwise.
+type Log struct {
+	topic   string
 	cl      *kgo.Client
 	leaders *leaders.Map
 
-	id         [16]byte // pinned by the first locate (C5)
+	id         [16]byte // pinned by the first Locate (L1)
 	pinned     bool
 	gone       int // looks in a row that did not find the pinned topic
 	partitions int
 	next       int64
 }
 
-// locate refreshes the leader. The first call pins the topic's id; later ones
+// New returns a Log that is at its topic's offset 0 and has asked nobody yet. Close
+// must be called on it; it does not close the client.
+func New(cl *kgo.Client, topic string) *Log {
+	return &Log{topic: topic, cl: cl, leaders: leaders.New(cl)}
+}
+
+// Close ends what New began.
+func (t *Log) Close() { t.leaders.Close() }
+
+// ID is the topic's id, once it was Located.
+func (t *Log) ID() [16]byte { return t.id }
+
+// Next is the offset below which everything was read.
+func (t *Log) Next() int64 { return t.next }
+
+// Locate refreshes the leader. The first call pins the topic's id; later ones
 // fail with ErrLost once lostAfter looks in a row found another id, or no topic.
-func (t *tail) locate(ctx context.Context) error {
-	const op, right = "look up " + TopicName, "Describe on topic " + TopicName
-	if err := t.leaders.Refresh(ctx, TopicName); err != nil {
-		return classify(op, right, err)
+func (t *Log) Locate(ctx context.Context) error {
+	op, right := "look up "+t.topic, "Describe on topic "+t.topic
+	if err := t.leaders.Refresh(ctx, t.topic); err != nil {
+		return Classify(op, right, err)
 	}
-	topic, ok := t.leaders.Topic(TopicName)
+	topic, ok := t.leaders.Topic(t.topic)
 	switch {
 	case !ok:
 		return &Fault{Op: op, Reason: state.TopicMissing, Err: kerr.UnknownTopicOrPartition}
@@ -54,65 +74,65 @@ func (t *tail) locate(ctx context.Context) error {
 		}
 		return &Fault{Op: op, Reason: state.TopicMissing, Err: kerr.UnknownTopicOrPartition}
 	case topic.Err != nil:
-		return classify(op, right, topic.Err)
+		return Classify(op, right, topic.Err)
 	}
 	t.gone = 0
 	if !t.pinned {
 		t.id, t.pinned = topic.ID, true
 	}
 	t.partitions = len(topic.Leaders)
-	if _, ok := t.leaders.Leader(TopicName, 0); !ok {
+	if _, ok := t.leaders.Leader(t.topic, 0); !ok {
 		return &Fault{Op: op, Reason: state.NoLeader, Err: kerr.LeaderNotAvailable}
 	}
 	return nil
 }
 
-// fetched is one answer.
-type fetched struct {
-	records []*kgo.Record
-	// end is the high watermark (exclusive).
-	end int64
+// Fetched is one answer.
+type Fetched struct {
+	Records []*kgo.Record
+	// End is the high watermark (exclusive).
+	End int64
 }
 
 // fetch asks once, waiting up to maxWait where there is nothing new, and moves
 // next behind what came.
-func (t *tail) fetch(ctx context.Context, maxWait time.Duration) (fetched, error) {
-	const op, right = "read " + TopicName, "Read on topic " + TopicName
-	leader, ok := t.leaders.Leader(TopicName, 0)
+func (t *Log) Fetch(ctx context.Context, maxWait time.Duration) (Fetched, error) {
+	op, right := "read "+t.topic, "Read on topic "+t.topic
+	leader, ok := t.leaders.Leader(t.topic, 0)
 	if !ok {
-		return fetched{}, &Fault{Op: op, Reason: state.NoLeader, Err: kerr.LeaderNotAvailable}
+		return Fetched{}, &Fault{Op: op, Reason: state.NoLeader, Err: kerr.LeaderNotAvailable}
 	}
 	resp, err := t.request(maxWait).RequestWith(ctx, t.cl.Broker(int(leader.Broker)))
 	if err != nil {
-		return fetched{}, classify(op, right, err)
+		return Fetched{}, Classify(op, right, err)
 	}
 	if err := kerr.ErrorForCode(resp.ErrorCode); err != nil {
-		return fetched{}, classify(op, right, err)
+		return Fetched{}, Classify(op, right, err)
 	}
 	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
-		return fetched{}, &Fault{Op: op, Reason: state.ControlUnwritable,
+		return Fetched{}, &Fault{Op: op, Reason: state.ControlUnwritable,
 			Err: fmt.Errorf("the answer holds %d topics instead of one partition", len(resp.Topics))}
 	}
 	p := &resp.Topics[0].Partitions[0]
 	if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
-		return fetched{}, classify(op, right, err)
+		return Fetched{}, Classify(op, right, err)
 	}
-	got, next := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{Offset: t.next, Topic: TopicName},
+	got, next := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{Offset: t.next, Topic: t.topic},
 		p, kgo.DefaultDecompressor(), nil)
 	if got.Err != nil {
-		return fetched{}, &Fault{Op: op, Reason: state.ControlUnwritable, Err: got.Err}
+		return Fetched{}, &Fault{Op: op, Reason: state.ControlUnwritable, Err: got.Err}
 	}
 	t.next = next
-	return fetched{records: got.Records, end: p.HighWatermark}, nil
+	return Fetched{Records: got.Records, End: p.HighWatermark}, nil
 }
 
-func (t *tail) request(maxWait time.Duration) *kmsg.FetchRequest {
+func (t *Log) request(maxWait time.Duration) *kmsg.FetchRequest {
 	p := kmsg.NewFetchRequestTopicPartition()
 	p.Partition, p.FetchOffset, p.PartitionMaxBytes = 0, t.next, fetchBytes
 	p.CurrentLeaderEpoch = -1
 	topic := kmsg.NewFetchRequestTopic()
-	// By id from Fetch v13 on: then a topic made anew is an error (C5).
-	topic.Topic, topic.TopicID = TopicName, t.id
+	// By id from Fetch v13 on: then a topic made anew is an error (L1).
+	topic.Topic, topic.TopicID = t.topic, t.id
 	topic.Partitions = append(topic.Partitions, p)
 	req := kmsg.NewPtrFetchRequest()
 	req.MaxWaitMillis = int32(maxWait.Milliseconds())
@@ -121,11 +141,11 @@ func (t *tail) request(maxWait time.Duration) *kmsg.FetchRequest {
 	return req
 }
 
-// readToEnd reads everything that was committed when it was called.
-func (t *tail) readToEnd(ctx context.Context, take func([]*kgo.Record) error) error {
+// ReadToEnd reads everything that was committed when it was called.
+func (t *Log) ReadToEnd(ctx context.Context, take func([]*kgo.Record) error) error {
 	end := int64(-1)
 	for end < 0 || t.next < end {
-		got, err := t.fetch(ctx, 0)
+		got, err := t.Fetch(ctx, 0)
 		if err != nil {
 			if err = t.recover(ctx, err); err != nil {
 				return err
@@ -133,9 +153,9 @@ func (t *tail) readToEnd(ctx context.Context, take func([]*kgo.Record) error) er
 			continue
 		}
 		if end < 0 {
-			end = got.end
+			end = got.End
 		}
-		if err := take(got.records); err != nil {
+		if err := take(got.Records); err != nil {
 			return err
 		}
 	}
@@ -144,23 +164,23 @@ func (t *tail) readToEnd(ctx context.Context, take func([]*kgo.Record) error) er
 
 // recover deals with answers that a moved leader, or a log that does not begin
 // at 0, explains; any other error is given back.
-func (t *tail) recover(ctx context.Context, err error) error {
+func (t *Log) recover(ctx context.Context, err error) error {
 	if errors.Is(err, kerr.OffsetOutOfRange) {
-		return t.toStart(ctx)
+		return t.ToStart(ctx)
 	}
-	if !kerr.IsRetriable(err) || !pause(ctx, settleWait) {
+	if !kerr.IsRetriable(err) || !Pause(ctx, SettleWait) {
 		return err
 	}
-	located := t.locate(ctx)
-	if f := (*Fault)(nil); errors.As(located, &f) && f.Reason == state.TopicMissing {
+	Located := t.Locate(ctx)
+	if f := (*Fault)(nil); errors.As(Located, &f) && f.Reason == state.TopicMissing {
 		return nil // a broker that lags behind; ErrLost follows if it is true
 	}
-	return located
+	return Located
 }
 
-// toStart moves to the first offset that the log retains: above 0 where the
+// ToStart moves to the first offset that the log retains: above 0 where the
 // topic had another cleanup policy once.
-func (t *tail) toStart(ctx context.Context) error {
+func (t *Log) ToStart(ctx context.Context) error {
 	start, err := t.edge(ctx, earliest)
 	if err == nil {
 		t.next = start
@@ -174,33 +194,40 @@ const (
 	earliest int64 = -2
 )
 
+// End asks for the log's end: the high watermark, exclusive. It may be called from
+// any goroutine once the topic was located.
+func (t *Log) End(ctx context.Context) (int64, error) { return t.edge(ctx, latest) }
+
+// Refresh looks for the topic's leader anew. It may be called from any goroutine.
+func (t *Log) Refresh(ctx context.Context) error { return t.leaders.Refresh(ctx, t.topic) }
+
 // edge asks for one end of the log: earliest, or latest, which is the high
 // watermark. A leader that was just elected says OFFSET_NOT_AVAILABLE rather than
 // an old one (KIP-207, ListOffsets v5+). It may be called from any goroutine.
-func (t *tail) edge(ctx context.Context, timestamp int64) (int64, error) {
-	const op, right = "find the ends of " + TopicName, "Describe on topic " + TopicName
-	leader, ok := t.leaders.Leader(TopicName, 0)
+func (t *Log) edge(ctx context.Context, timestamp int64) (int64, error) {
+	op, right := "find the ends of "+t.topic, "Describe on topic "+t.topic
+	leader, ok := t.leaders.Leader(t.topic, 0)
 	if !ok {
 		return 0, &Fault{Op: op, Reason: state.NoLeader, Err: kerr.LeaderNotAvailable}
 	}
 	p := kmsg.NewListOffsetsRequestTopicPartition()
 	p.Partition, p.Timestamp = 0, timestamp
 	topic := kmsg.NewListOffsetsRequestTopic()
-	topic.Topic = TopicName
+	topic.Topic = t.topic
 	topic.Partitions = append(topic.Partitions, p)
 	req := kmsg.NewPtrListOffsetsRequest()
 	req.TimeoutMillis = listTimeoutMillis
 	req.Topics = append(req.Topics, topic)
 	resp, err := req.RequestWith(ctx, t.cl.Broker(int(leader.Broker)))
 	if err != nil {
-		return 0, classify(op, right, err)
+		return 0, Classify(op, right, err)
 	}
 	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
 		return 0, &Fault{Op: op, Reason: state.ControlUnwritable, Err: errors.New("the answer does not hold one partition")}
 	}
 	got := resp.Topics[0].Partitions[0]
 	if err := kerr.ErrorForCode(got.ErrorCode); err != nil {
-		return 0, classify(op, right, err)
+		return 0, Classify(op, right, err)
 	}
 	return got.Offset, nil
 }

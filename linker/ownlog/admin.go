@@ -1,4 +1,4 @@
-package control
+package ownlog
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"klink/linker/remote"
@@ -26,21 +25,24 @@ const (
 	// createTimeoutMillis bounds how long the controller may wait for the
 	// topic to be known; the caller's context bounds the whole.
 	createTimeoutMillis = 15_000
-	// settleWait is the pause between looks at a topic that is being made.
-	settleWait = 100 * time.Millisecond
+	// SettleWait is the pause between looks at a topic that is being made, or whose
+	// leader moves.
+	SettleWait = 100 * time.Millisecond
 )
 
-// topicAdmin makes and checks the control topic.
-type topicAdmin struct {
-	cl       *kgo.Client
-	tail     *tail
+// admin makes and checks a topic.
+type admin struct {
+	*Log
 	replicas int16
 }
 
-// ensure leaves the tail with the topic's id and leader. It reports whether the
-// topic was made now.
-func (a *topicAdmin) ensure(ctx context.Context) (created bool, err error) {
-	err = a.tail.locate(ctx)
+// Ensure makes the topic where it is missing, with a replication factor, of which 0
+// is 3 or the number of brokers where there are fewer, and checks one that is there.
+// It leaves the Log with the topic's id and leader, and reports whether the topic
+// was made now.
+func (t *Log) Ensure(ctx context.Context, replicas int16) (created bool, err error) {
+	a := &admin{t, replicas}
+	err = t.Locate(ctx)
 	if f := (*Fault)(nil); errors.As(err, &f) && f.Reason == state.TopicMissing {
 		if err := a.create(ctx); err != nil {
 			return false, err
@@ -57,23 +59,23 @@ func (a *topicAdmin) ensure(ctx context.Context) (created bool, err error) {
 }
 
 // settle waits until the brokers know the topic and its leader.
-func (a *topicAdmin) settle(ctx context.Context) error {
+func (a *admin) settle(ctx context.Context) error {
 	for {
-		err := a.tail.locate(ctx)
+		err := a.Locate(ctx)
 		if f := (*Fault)(nil); err == nil || !errors.As(err, &f) ||
 			(f.Reason != state.TopicMissing && f.Reason != state.NoLeader) {
 			return err
 		}
-		if !pause(ctx, settleWait) {
-			return fmt.Errorf("wait for %s to be known: %w", TopicName, err)
+		if !Pause(ctx, SettleWait) {
+			return fmt.Errorf("wait for %s to be known: %w", a.topic, err)
 		}
 	}
 }
 
-func (a *topicAdmin) create(ctx context.Context) error {
+func (a *admin) create(ctx context.Context) error {
 	replicas := a.replicas
 	if replicas == 0 {
-		replicas = int16(max(1, min(wantedReplicas, len(a.tail.leaders.Brokers()))))
+		replicas = int16(max(1, min(wantedReplicas, len(a.leaders.Brokers()))))
 	}
 	insync := max(1, int(replicas)-1)
 	configs := [][2]string{
@@ -90,12 +92,12 @@ func (a *topicAdmin) create(ctx context.Context) error {
 	if errors.Is(err, kerr.TopicAlreadyExists) {
 		return nil // made by another klink just now, or not yet known to the broker that was asked
 	}
-	return classify("create "+TopicName, "Create on topic "+TopicName, err)
+	return Classify("create "+a.topic, "Create on topic "+a.topic, err)
 }
 
-func (a *topicAdmin) createWith(ctx context.Context, replicas int16, configs [][2]string) error {
+func (a *admin) createWith(ctx context.Context, replicas int16, configs [][2]string) error {
 	t := kmsg.NewCreateTopicsRequestTopic()
-	t.Topic, t.NumPartitions, t.ReplicationFactor = TopicName, 1, replicas
+	t.Topic, t.NumPartitions, t.ReplicationFactor = a.topic, 1, replicas
 	for _, kv := range configs {
 		c := kmsg.NewCreateTopicsRequestTopicConfig()
 		c.Name, c.Value = kv[0], kmsg.StringPtr(kv[1])
@@ -118,9 +120,9 @@ func (a *topicAdmin) createWith(ctx context.Context, replicas int16, configs [][
 
 // check looks at a topic that was there: made by hand, perhaps, because klink
 // may not create topics. Another cleanup policy would delete state with age.
-func (a *topicAdmin) check(ctx context.Context) error {
-	if n := a.tail.partitions; n != 1 {
-		return &Fault{Op: "check " + TopicName, Reason: state.ControlUnwritable,
+func (a *admin) check(ctx context.Context) error {
+	if n := a.partitions; n != 1 {
+		return &Fault{Op: "check " + a.topic, Reason: state.ControlUnwritable,
 			Err: fmt.Errorf("it has %d partitions and needs exactly 1", n)}
 	}
 	policy, err := a.policy(ctx)
@@ -128,22 +130,22 @@ func (a *topicAdmin) check(ctx context.Context) error {
 		return nil // not ours to see: who prepares the topic by hand sets the policy
 	}
 	if err != nil {
-		return classify("describe configs of "+TopicName, "", err)
+		return Classify("describe configs of "+a.topic, "", err)
 	}
 	if strings.TrimSpace(policy) == "compact" {
 		return nil
 	}
 	if err := a.setPolicy(ctx); err != nil {
-		return &Fault{Op: "check " + TopicName, Reason: state.ControlUnwritable,
+		return &Fault{Op: "check " + a.topic, Reason: state.ControlUnwritable,
 			Err: fmt.Errorf("its cleanup.policy is %q and needs to be compact; setting it: %w", policy, err)}
 	}
 	return nil
 }
 
-func (a *topicAdmin) policy(ctx context.Context) (string, error) {
+func (a *admin) policy(ctx context.Context) (string, error) {
 	req := kmsg.NewPtrDescribeConfigsRequest()
 	r := kmsg.NewDescribeConfigsRequestResource()
-	r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, TopicName
+	r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, a.topic
 	r.ConfigNames = []string{"cleanup.policy"}
 	req.Resources = append(req.Resources, r)
 	resp, err := req.RequestWith(ctx, a.cl)
@@ -163,10 +165,10 @@ func (a *topicAdmin) policy(ctx context.Context) (string, error) {
 	return "", errors.New("the answer does not hold cleanup.policy")
 }
 
-func (a *topicAdmin) setPolicy(ctx context.Context) error {
+func (a *admin) setPolicy(ctx context.Context) error {
 	req := kmsg.NewPtrIncrementalAlterConfigsRequest()
 	r := kmsg.NewIncrementalAlterConfigsRequestResource()
-	r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, TopicName
+	r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, a.topic
 	c := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
 	c.Name, c.Op, c.Value = "cleanup.policy", kmsg.IncrementalAlterConfigOpSet, kmsg.StringPtr("compact")
 	r.Configs = append(r.Configs, c)
@@ -183,8 +185,8 @@ func (a *topicAdmin) setPolicy(ctx context.Context) error {
 	return nil
 }
 
-// pause waits for d and reports whether ctx is still alive.
-func pause(ctx context.Context, d time.Duration) bool {
+// Pause waits for d and reports whether ctx is still alive.
+func Pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
