@@ -118,7 +118,7 @@ func number(b []byte, limit int64) (int64, []byte, error) {
 }
 
 // FromRuns makes a map of runs that follow one another (E1), as several chunks
-// give them. src is how far the source was looked at; see Map.Advance.
+// give them; it is settled. src is how far the source was looked at; see Map.Advance.
 func FromRuns(runs []Run, src int64) (*Map, error) {
 	m := &Map{}
 	var before Run
@@ -132,5 +132,6 @@ func FromRuns(runs []Run, src int64) (*Map, error) {
 		before = r
 	}
 	m.Advance(src)
+	m.Settled()
 	return m, nil
 }

@@ -2,6 +2,7 @@ package exact
 
 import (
 	"iter"
+	"math"
 	"slices"
 	"sort"
 )
@@ -13,10 +14,26 @@ type Map struct {
 	// src is the end of what was looked at on the source: at or above the end of the
 	// last run, since what followed it may be no record to be copied.
 	src int64
+	// changed is the lowest source offset at which a run began that is not what it was
+	// when Settled was called; math.MaxInt64 is none. Stored by its distance from
+	// there, so that the zero value has none.
+	changed uint64
 }
 
+// ChangedFrom tells where the map differs from what it was when Settled was called:
+// all runs that end at or below src are what they were, or were pruned.
+func (m *Map) ChangedFrom() (src int64, changed bool) {
+	return math.MaxInt64 - int64(m.changed), m.changed != 0
+}
+
+// Settled makes the map as it is the one that ChangedFrom compares with.
+func (m *Map) Settled() { m.changed = 0 }
+
+// touch notes that the run at src is not what it was.
+func (m *Map) touch(src int64) { m.changed = max(m.changed, uint64(math.MaxInt64-src)) }
+
 // Clone returns a copy that shares nothing with m.
-func (m *Map) Clone() *Map { return &Map{runs: slices.Clone(m.runs), src: m.src} }
+func (m *Map) Clone() *Map { return &Map{runs: slices.Clone(m.runs), src: m.src, changed: m.changed} }
 
 // Len is the number of runs.
 func (m *Map) Len() int { return len(m.runs) }
@@ -52,8 +69,10 @@ func (m *Map) Add(r Run) error {
 	m.CutDst(r.Dst)
 	m.CutSrc(r.Src)
 	if n := len(m.runs); n > 0 && m.runs[n-1].continues(r) {
+		m.touch(m.runs[n-1].Src)
 		m.runs[n-1].Count += r.Count
 	} else {
+		m.touch(r.Src)
 		m.runs = append(m.runs, r)
 	}
 	m.src = r.SrcEnd()
@@ -89,6 +108,7 @@ func (m *Map) cut(i int, keep func(Run) int64) {
 	if i == len(m.runs) {
 		return
 	}
+	m.touch(m.runs[i].Src)
 	if n := keep(m.runs[i]); n > 0 {
 		m.runs[i].Count = n
 		i++

@@ -15,6 +15,7 @@ import (
 type dumb struct {
 	copies []pair
 	src    int64
+	start  int64 // of the target's log
 }
 
 type pair struct{ src, dst int64 }
@@ -116,11 +117,44 @@ func TestAgainstEveryRecord(t *testing.T) {
 			if seed%3 == 0 {
 				seq = math.MaxInt32 - 5 // wraps soon
 			}
+			was := m.Clone()
 			for range 40 {
 				seq = step(t, rnd, m, d, seq)
 				d.check(t, m)
+				checkChanged(t, was, m)
+				if rnd.IntN(4) == 0 {
+					m.Settled()
+					was = m.Clone()
+				}
 			}
 		})
+	}
+}
+
+// checkChanged: what ends at or below ChangedFrom is what it was, or was pruned.
+func checkChanged(t *testing.T, was, now *Map) {
+	t.Helper()
+	from, changed := now.ChangedFrom()
+	if !changed {
+		from = math.MaxInt64
+	}
+	settled := func(m *Map, start int64) (runs []Run) {
+		m = m.Clone()
+		m.Prune(start)
+		for r := range m.Runs() {
+			if r.SrcEnd() <= from {
+				runs = append(runs, r)
+			}
+		}
+		return runs
+	}
+	start := int64(math.MaxInt64)
+	for r := range now.Runs() {
+		start = r.Dst
+		break
+	}
+	if got, want := settled(now, start), settled(was, start); !slices.Equal(got, want) {
+		t.Fatalf("below %d the runs are %+v, and were %+v", from, got, want)
 	}
 }
 
@@ -134,7 +168,7 @@ func step(t *testing.T, rnd *rand.Rand, m *Map, d *dumb, seq int32) int32 {
 		d.copies = slices.DeleteFunc(d.copies, func(p pair) bool { return p.src >= src })
 		d.src = min(d.src, src)
 	case 1: // the target was cut off
-		dst = rnd.Int64N(dst + 2)
+		dst = d.start + rnd.Int64N(max(0, dst-d.start)+2)
 		m.CutDst(dst)
 		if p, ok := d.next(dst, func(p pair) int64 { return p.dst }); ok {
 			d.src = min(d.src, p.src)
@@ -144,14 +178,15 @@ func step(t *testing.T, rnd *rand.Rand, m *Map, d *dumb, seq int32) int32 {
 		m.Advance(src + 2)
 		d.src = max(d.src, src+2)
 	case 3: // the target's retention
-		start := rnd.Int64N(dst + 1)
+		d.start = max(d.start, rnd.Int64N(dst+1))
+		start := d.start
 		m.Prune(start)
 		d.copies = slices.DeleteFunc(d.copies, func(p pair) bool { return p.dst < start })
 	case 4: // records again, that were copied already
 		src = rnd.Int64N(src + 1)
 		fallthrough
 	default:
-		r := Run{Src: src + int64(rnd.IntN(3)), Dst: dst + int64(rnd.IntN(3)), Count: 1 + int64(rnd.IntN(5)), Seq: seq}
+		r := Run{Src: src + int64(rnd.IntN(3)), Dst: max(dst, d.start) + int64(rnd.IntN(3)), Count: 1 + int64(rnd.IntN(5)), Seq: seq}
 		if err := m.Add(r); err != nil {
 			t.Fatal(err)
 		}
@@ -220,6 +255,7 @@ func TestSize(t *testing.T) {
 		t.Errorf("%d bytes", total)
 	}
 	src, _ := m.End()
+	m.Settled()
 	back, err := FromRuns(again, src)
 	if err != nil || cmp.Diff(m, back, cmp.AllowUnexported(Map{})) != "" {
 		t.Error(err)
