@@ -32,14 +32,14 @@ func newMemMaps() *memMaps {
 	return &memMaps{maps: map[MapKey]*exact.Map{}, cursors: map[MapKey]drift.Position{}}
 }
 
-func (m *memMaps) Map(k MapKey) (*exact.Map, drift.Position, bool) {
+func (m *memMaps) Map(_ context.Context, k MapKey) (*exact.Map, drift.Position, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at, ok := m.cursors[k]
 	if c := m.maps[k]; c != nil {
-		return c.Clone(), at, ok
+		return c.Clone(), at, ok, nil
 	}
-	return &exact.Map{}, at, ok
+	return &exact.Map{}, at, ok, nil
 }
 
 func (m *memMaps) PutMap(_ context.Context, k MapKey, x *exact.Map) error {
@@ -108,7 +108,7 @@ func (m *mirror) startDrift(t *testing.T, maps Maps) {
 	t.Helper()
 	m.made(t)
 	m.p.shown.in(Checkpoint)
-	m.p.drift = newDrifting(maps, MapKey{Link: "l", Topic: "orders", TopicID: m.src.id})
+	m.p.drift = newDrifting(maps, MapKey{Link: "l", Topic: "orders", SourceID: m.src.id})
 	m.run()
 }
 
@@ -222,7 +222,7 @@ func TestDriftOracle(t *testing.T) {
 				time.Sleep(2 * cursorEvery)
 				m.stop()
 				m.mustBeCopied(t)
-				on, at, _ := maps.Map(m.p.drift.key)
+				on, at, _, _ := maps.Map(t.Context(), m.p.drift.key)
 				if fmt.Sprint(runsOf(on)) != fmt.Sprint(runsOf(m.p.drift.copies.clone())) || at.Src != m.p.drift.next {
 					t.Errorf("on record %v at %+v, copied %v up to %d", runsOf(on), at, runsOf(m.p.drift.copies.clone()), m.p.drift.next)
 				}

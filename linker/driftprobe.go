@@ -41,7 +41,10 @@ func (p *partition) findDrift(ctx context.Context) *stop {
 	if s != nil {
 		return s
 	}
-	recorded, cursor, known := p.drift.maps.Map(p.drift.key)
+	recorded, cursor, known, s := p.recordedCopies(ctx)
+	if s != nil {
+		return s
+	}
 	if !known {
 		if recorded, cursor, s = p.beginDrift(ctx, src, dst, ps); s != nil {
 			return s
@@ -67,6 +70,17 @@ func (p *partition) findDrift(ctx context.Context) *stop {
 	p.drift.next, p.drift.scanned, p.drift.cursor, p.drift.cursorAt = at.Src, dst.LogEnd, cursor, time.Now()
 	p.next, p.seq, p.confirmed, p.confirmedAt = dst.LogEnd, at.Seq, dst.LogEnd, time.Now()
 	return nil
+}
+
+// recordedCopies asks for what is on record of the copies.
+func (p *partition) recordedCopies(ctx context.Context) (*exact.Map, drift.Position, bool, *stop) {
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	defer cancel()
+	m, cursor, known, err := p.drift.maps.Map(ctx, p.drift.key)
+	if err != nil {
+		return nil, cursor, false, targetLost(state.ControlUnwritable, "read where the copies lie: %v", err)
+	}
+	return m, cursor, known, nil
 }
 
 // readableBounds waits a little until the target can be read up to its log end as it

@@ -64,12 +64,12 @@ type Records interface {
 	Adopt(link, sourceTopic string) (control.AdoptRecord, bool)
 }
 
-// MapKey names the map of one partition. Another source topic of that name has another
-// id, and so another map.
+// MapKey names the map of one partition. Another topic of that name, on either side,
+// has another id, and so another map.
 type MapKey struct {
-	Link, Topic string
-	TopicID     feed.TopicID
-	Partition   int32
+	Link, Topic        string
+	SourceID, TargetID feed.TopicID
+	Partition          int32
 }
 
 // Maps keeps on the target where the copies of records lie that are not at their own
@@ -78,8 +78,8 @@ type MapKey struct {
 // the cluster has acknowledged.
 type Maps interface {
 	// Map is ok where a cursor was ever put. The map may hold runs that were planned
-	// and never written.
-	Map(k MapKey) (m *exact.Map, cursor drift.Position, ok bool)
+	// and never written. Without an answer of the cluster it is an error.
+	Map(ctx context.Context, k MapKey) (m *exact.Map, cursor drift.Position, ok bool, err error)
 	// PutMap replaces the map. It was derived from what Map gave, by cutting its end and
 	// adding to it.
 	PutMap(ctx context.Context, k MapKey, m *exact.Map) error

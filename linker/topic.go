@@ -208,7 +208,7 @@ func (t *topic) newPartition(n int32, guard time.Duration) *partition {
 		confirmed: feed.Unknown, moved: make(chan sight), shown: newShown(n, o.Worker).in(o.Mode),
 	}
 	if o.Mode == Checkpoint {
-		p.drift = newDrifting(o.Maps, MapKey{Link: o.Name, Topic: t.found.Topic, TopicID: t.found.ID, Partition: n})
+		p.drift = newDrifting(o.Maps, MapKey{Link: o.Name, Topic: t.found.Topic, SourceID: t.found.ID, TargetID: t.prepared.ID, Partition: n})
 	}
 	p.maxBatchBytes.Store(int64(t.prepared.MaxBatchBytes))
 	p.book.tombstonesFor = stockTombstones
