@@ -84,6 +84,8 @@ func (w *fillWriter) gap(ctx context.Context, n int64) (doubts int64, err error)
 	set := gapfill.Settings{SettleTime: 1500 * time.Millisecond, PollTime: 250 * time.Millisecond, BulkMarkers: 20}
 	if n == wideGap {
 		set.BulkMarkers = 0 // the default
+		// A busy broker may rest for seconds in the middle of such a request.
+		set.SettleTime = 4 * time.Second
 	}
 	if w.gaps++; w.gaps%2 == 0 {
 		w.trust = gapfill.Trust{}
