@@ -67,7 +67,7 @@ type Options struct {
 	Limit *rate.Limiter
 	// Resume is what Keep was told by a comparison that was broken off: what it has
 	// compared is taken over; nil for nothing. Keep is told how far the comparison
-	// is, one call at a time, at times and where it is broken off; optional.
+	// is, one call at a time, at times and where it does not come to its end; optional.
 	Resume *Saved
 	Keep   func(Saved)
 	// MaxKeys is that of MergeOptions, per partition.
@@ -153,7 +153,7 @@ type comparison struct {
 
 // Compare compares two clusters. An error is a cluster that does not answer, or
 // the end of ctx; what is wrong with a topic or partition is part of the result.
-func Compare(ctx context.Context, o Options) (Result, error) {
+func Compare(ctx context.Context, o Options) (r Result, err error) {
 	c := &comparison{opt: &o, printer: NewPrinter()}
 	for side, cl := range []*kgo.Client{o.Source, o.Target} {
 		m := leaders.New(cl)
@@ -163,7 +163,7 @@ func Compare(ctx context.Context, o Options) (Result, error) {
 			c.sides[side].limit = o.Limit
 		}
 	}
-	r := Result{AsOf: time.Now().UTC(), Groups: []GroupResult{}, Configs: []ConfigDifference{}, Topics: []TopicResult{}}
+	r = Result{AsOf: time.Now().UTC(), Groups: []GroupResult{}, Configs: []ConfigDifference{}, Topics: []TopicResult{}}
 	if err := c.learn(ctx); err != nil {
 		return r, err
 	}
@@ -171,8 +171,12 @@ func Compare(ctx context.Context, o Options) (Result, error) {
 	if err := c.goOn(pairs, &r); err != nil {
 		return r, err
 	}
+	defer func() {
+		if err != nil || r.Failed > 0 {
+			c.saver.tell() // another one may bring it to its end
+		}
+	}()
 	if err := c.run(ctx, pairs); err != nil {
-		c.saver.tell()
 		return r, err
 	}
 	for _, p := range pairs {

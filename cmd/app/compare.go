@@ -21,6 +21,7 @@ const (
 	flagKeys     = "keys"
 	flagNoDigest = "no-digest"
 	flagReport   = "report"
+	flagCarryOn  = "resume"
 )
 
 // CompareRequest is what a comparison is to be about, beside the configuration.
@@ -31,6 +32,10 @@ type CompareRequest struct {
 	Last time.Duration
 	// Keys and NoDigest are those of comparator.Options.
 	Keys, NoDigest bool
+	// Saved tells what is done of a link already, nil for nothing, and Keep is told
+	// how far it is; nil where that is not wanted.
+	Saved func(link string) *comparator.Saved
+	Keep  func(link string, s comparator.Saved)
 	// Progress may be nil.
 	Progress func(comparator.Progress)
 }
@@ -47,7 +52,7 @@ func (s *shell) compareCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "compare",
 		Usage:     "read both clusters and tell every difference between them",
-		UsageText: "klink compare -c klink.yaml [--link NAME] [TOPIC ...] [--last DURATION] [--keys] [--no-digest] [--report DIR] [-o table|json]\nklink compare --source HOST:PORT --target HOST:PORT --topic PATTERN",
+		UsageText: "klink compare -c klink.yaml [--link NAME] [TOPIC ...] [--last DURATION] [--keys] [--no-digest] [--resume FILE] [--report DIR] [-o table|json]\nklink compare --source HOST:PORT --target HOST:PORT --topic PATTERN",
 		Description: "Compares, partition by partition, every record that a read_committed consumer sees: that it\n" +
 			"is at the same offset with the same key, value, headers and timestamp, and that where one\n" +
 			"side has none the other has none. Writes nothing; exits with 3 where there are differences:\n\n" +
@@ -63,11 +68,14 @@ func (s *shell) compareCommand() *cli.Command {
 			"It may run while klink run mirrors: it waits until the target is where the source ended when\n" +
 			"it began, and compares up to there; a target that does not move for 5 seconds ends there.\n" +
 			"Partition counts, topic settings, and the offsets of the link's groups are compared, too.\n\n" +
+			"With --resume FILE a comparison that is ended by Ctrl-C, or by a cluster that goes away, keeps what\n" +
+			"it has done in FILE; the same command goes on from there, says so, and removes FILE in the end.\n\n" +
 			"TOPIC is a name on either side, or a glob with *; then each partition has its own line.",
 		Flags: append(linkFlags(),
 			&cli.DurationFlag{Name: flagLast, Usage: "compare only records of the last `DURATION`, e.g. 24h, by the source's timestamps"},
 			&cli.BoolFlag{Name: flagKeys, Usage: "list the keys of compacted topics whose latest value differs"},
 			&cli.BoolFlag{Name: flagNoDigest, Usage: "compute no digests, and compare batches that are the same bytes on both sides as bytes"},
+			&cli.StringFlag{Name: flagCarryOn, Usage: "keep in `FILE` what is done when the comparison is broken off, and go on from there"},
 			&cli.StringFlag{Name: flagReport, Usage: "write compare.json and the page compare.html into the folder `DIR`"},
 			outputFlag()),
 		Action: s.compare,
@@ -91,10 +99,7 @@ func (s *shell) compare(c *cli.Context) error {
 	if len(wanted.words) > 0 {
 		req.Only = wanted.has
 	}
-	tell, stop := s.comparing()
-	req.Progress = tell
-	r, err := s.parts.Compare(c.Context, cfg, req)
-	stop()
+	r, err := s.compareAll(c, cfg, req)
 	if err == nil {
 		err = wanted.missed()
 	}
@@ -102,6 +107,26 @@ func (s *shell) compare(c *cli.Context) error {
 		return fmt.Errorf("compare: %w", err)
 	}
 	return errors.Join(s.tellCompared(r, c.String(flagReport), asJSON, len(wanted.words) == 0), compareError(r))
+}
+
+// compareAll compares, and goes on from what was broken off where that is wanted.
+func (s *shell) compareAll(c *cli.Context, cfg *config.Config, req CompareRequest) (comparator.Result, error) {
+	var file *unfinished
+	if path := c.String(flagCarryOn); path != "" {
+		var err error
+		if file, err = openUnfinished(path, req.Last); err != nil {
+			return comparator.Result{}, err
+		}
+		req.Saved, req.Keep = file.of, file.keep
+	}
+	tell, stop := s.comparing()
+	req.Progress = tell
+	r, err := s.parts.Compare(c.Context, cfg, req)
+	stop()
+	if file != nil {
+		err = file.end(r.Failed, err)
+	}
+	return r, err
 }
 
 // tellCompared prints the result and writes the report.

@@ -18,6 +18,9 @@ import (
 func (s *shell) printCompared(r comparator.Result, fold bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "as of %s: %s\n", r.AsOf.Format(time.RFC3339), s.paintEqual(r))
+	if r.ResumedFrom != nil {
+		fmt.Fprintf(&b, "went on from a comparison of %s: what that had compared is as of then\n", r.ResumedFrom.Format(time.RFC3339))
+	}
 	if len(r.Topics) > 0 {
 		b.WriteString("\n" + comparedTable(r, fold) + "\n")
 	}
