@@ -235,6 +235,7 @@ func (p *partition) putMap(ctx context.Context) error {
 	if err := d.maps.PutMap(ctx, d.key, m); err != nil {
 		return err
 	}
+	d.copies.settled()
 	d.onRecord = true
 	return nil
 }

@@ -394,3 +394,56 @@ func TestDriftUnguarded(t *testing.T) {
 		}
 	})
 }
+
+// TestDriftForeignWhileIdle: what others write to an idle target is no fault, and the
+// next copy lies behind it.
+func TestDriftForeignWhileIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, maps := rig(t, 1), newMemMaps()
+		m.src.write(records(0, 10, "src"), 0, batch.CodecNone)
+		m.startDrift(t, maps)
+		m.mustDrift(t)
+		m.dst.write(records(0, 5, "foreign"), 0, batch.CodecNone)
+		m.p.moved <- sight{10, appender.LogEnd{End: 15}}
+		synctest.Wait()
+		if r := m.p.shown.report(time.Now()); r.State != state.Active || *r.TargetEnd != 15 {
+			t.Errorf("%s %s at %d", r.State, r.Reason, *r.TargetEnd)
+		}
+		m.src.write(records(10, 3, "src"), 0, batch.CodecNone)
+		m.mustDrift(t)
+		if a := m.p.drift.copies.toTarget(10); a.Offset != 15 {
+			t.Errorf("%+v, want 15", a)
+		}
+		m.stop()
+	})
+}
+
+// TestDriftLink: a link in checkpoint mode says so, tells where copies lie, stops and
+// goes on.
+func TestDriftLink(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w, maps := newWorld(), newMemMaps()
+		w.add("a", 1, 2)
+		begin := func() (*Link, func()) {
+			l := w.link(t, "w")
+			l.o.Mode, l.o.Maps = Checkpoint, maps
+			return l, w.start(t, l)
+		}
+		l, end := begin()
+		got := topicReport(t, l, "a")
+		mustBe(t, got, state.Active, "")
+		if got.Mode != "checkpoint" || got.Partitions[0].Mode != "checkpoint" || l.Report().Mode != "checkpoint" {
+			t.Errorf("modes %q, %q, %q", got.Mode, got.Partitions[0].Mode, l.Report().Mode)
+		}
+		end()
+		l, end = begin()
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		if a := l.Translate("a", 1, 4); a.Kind != exact.Exact || a.Offset != 4 {
+			t.Errorf("%+v", a)
+		}
+		if a := l.Translate("b", 0, 4); a.Kind != exact.None {
+			t.Errorf("%+v", a)
+		}
+		end()
+	})
+}

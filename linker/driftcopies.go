@@ -40,6 +40,14 @@ func (c *copies) passed(src int64) {
 	c.m.Advance(src)
 }
 
+// settled notes that the map went on record, with what is to be copied next: of what
+// landed before, nothing has to be written again.
+func (c *copies) settled() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.m.Settled()
+}
+
 func (c *copies) clone() *exact.Map {
 	c.mu.Lock()
 	defer c.mu.Unlock()
