@@ -28,7 +28,7 @@ func compareLinks(ctx context.Context, cfg *config.Config, req CompareRequest) (
 }
 
 func compareLink(ctx context.Context, l config.Link, memory config.Bytes, req CompareRequest) (r comparator.Result, err error) {
-	matcher, err := newMatcher(l.Topics)
+	matcher, err := newMatcher(l)
 	if err != nil {
 		return r, &UsageError{Command: "compare", What: fmt.Sprintf("topics.%v", err)}
 	}

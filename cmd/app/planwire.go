@@ -43,7 +43,7 @@ type linkPlan struct {
 }
 
 func planLink(ctx context.Context, p linkPlan) (r survey.PlanResult, err error) {
-	matcher, err := newMatcher(p.link.Topics)
+	matcher, err := newMatcher(p.link)
 	if err != nil {
 		return r, &UsageError{Command: "plan", What: fmt.Sprintf("topics.%v", err)}
 	}

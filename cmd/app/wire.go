@@ -59,14 +59,16 @@ type mirror struct {
 
 // side is one link with all that belongs to it.
 type side struct {
-	link     *linker.Link
-	fetch    *fetcher.Fetcher
-	append   *appender.Appender
-	audit    *audit
-	src      *kafka.Source
-	dst      *kafka.Target
-	srcMap   *leaders.Map
-	dstMap   *leaders.Map
+	link   *linker.Link
+	fetch  *fetcher.Fetcher
+	append *appender.Appender
+	audit  *audit
+	src    *kafka.Source
+	dst    *kafka.Target
+	srcMap *leaders.Map
+	dstMap *leaders.Map
+	// maps are of checkpoint mode, and never opened in mirror mode.
+	maps     *mapKeeper
 	released sync.Once
 }
 
@@ -89,7 +91,7 @@ func newMirror(cfg *config.Config, d Deps) (*mirror, error) {
 }
 
 func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps) (*side, error) {
-	matcher, err := newMatcher(l.Topics)
+	matcher, err := newMatcher(l)
 	if err != nil {
 		return nil, &UsageError{Command: "run", What: fmt.Sprintf("link %s: topics.%v", l.Name, err)}
 	}
@@ -103,6 +105,7 @@ func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps)
 		s.src.Close()
 		return nil, err
 	}
+	s.maps = &mapKeeper{client: s.dst.Maps, log: log}
 	s.srcMap, s.dstMap = leaders.New(s.src.Admin), leaders.New(s.dst.Admin)
 	s.fetch = fetcher.New(fetcher.Options{Client: s.src.Fetch, Short: s.src.Short, Admin: s.src.Admin, Leaders: s.srcMap, Budget: budget,
 		Logger: d.Logger, Meter: d.Meter, Limit: limiter(l.Limits.BytesPerSecond), Link: l.Name})
@@ -126,7 +129,7 @@ func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps)
 		Catalog: linker.NewCatalog(linker.CatalogOptions{Src: s.src.Admin, Dst: s.dst.Admin, Matcher: matcher, Logger: log,
 			Plan: topics.PlanOptions{ReplicationFactor: l.Topics.ReplicationFactor, Overrides: l.Topics.Configs,
 				CopyRetention: copiesRetention(l)}}),
-		Lease: lease, Groups: sync.port(), Audit: s.audit.port(), Policies: linker.NewPolicies(s.dst.Admin), From: startFrom{l.Start, srcLog},
+		Mode: linkModes[l.Mode], Maps: s.maps, Lease: lease, Groups: sync.port(), Audit: s.audit.port(), Policies: linker.NewPolicies(s.dst.Admin), From: startFrom{l.Start, srcLog},
 		Gaps: gapWays[l.GapFill], Unmirrorable: unmirrorableWays[l.OnUnmirrorable], PadLimit: l.PadLimit, Overrun: overrunWays[l.OnRetentionOverrun], FollowStart: !copiesRetention(l),
 		OpenStore: storeOpener(s.dst, log, sync.use), Preflight: preflight(s.dst), Limits: plan.DefaultLimits(), Worker: worker, Version: d.Version, Definition: l.Definition(),
 		Logger: d.Logger, Meter: d.Meter,
@@ -138,12 +141,17 @@ func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps)
 	return s, nil
 }
 
-func newMatcher(t config.Topics) (*topics.Matcher, error) {
+func newMatcher(l config.Link) (*topics.Matcher, error) {
+	t := l.Topics
 	if err := topics.ValidateOverrides(t.Configs); err != nil {
 		return nil, err
 	}
-	return topics.NewMatcher(topics.Rules{Include: t.Include, Exclude: t.Exclude,
-		Rename: topics.Rename{Prefix: t.Rename.Prefix, Suffix: t.Rename.Suffix, Map: t.Rename.Map}})
+	rules := topics.Rules{Include: t.Include, Exclude: t.Exclude,
+		Rename: topics.Rename{Prefix: t.Rename.Prefix, Suffix: t.Rename.Suffix, Map: t.Rename.Map}}
+	if l.Mode == config.ModeCheckpoint {
+		rules.Policy = newRemoteNames(l)
+	}
+	return topics.NewMatcher(rules)
 }
 
 func limiter(perSecond config.Bytes) *rate.Limiter {
@@ -197,6 +205,7 @@ func (s *side) release() {
 		s.audit.close()
 		s.srcMap.Close()
 		s.dstMap.Close()
+		s.maps.close()
 		s.src.Close()
 		s.dst.Close()
 	})

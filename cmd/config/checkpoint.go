@@ -28,7 +28,7 @@ var pointless = []struct{ key, why string }{
 	{"gap_fill", "there, no offset has to be filled"},
 	{"pad_limit", "there, no offset has to be padded"},
 	{"on_unmirrorable", "there, no offset has to be kept"},
-	{"on_retention_overrun", "there, what the source has deleted is passed over, and shown"},
+	{"on_retention_overrun", "there, a partition whose source deleted what was not copied yet halts"},
 }
 
 // Aliases are the names of both clusters in MirrorMaker 2's topics.

@@ -58,7 +58,7 @@ func TestCheckpointKeys(t *testing.T) {
 			"gap_fill: means nothing in checkpoint mode: there, no offset has to be filled",
 			"pad_limit: means nothing in checkpoint mode: there, no offset has to be padded",
 			"on_unmirrorable: means nothing in checkpoint mode: there, no offset has to be kept",
-			"on_retention_overrun: means nothing in checkpoint mode: there, what the source has deleted is passed over, and shown"}},
+			"on_retention_overrun: means nothing in checkpoint mode: there, a partition whose source deleted what was not copied yet halts"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if d := cmp.Diff(strings.Join(c.want, "\n"), checked(t, c.link)); d != "" {

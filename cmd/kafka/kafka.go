@@ -50,6 +50,9 @@ type Target struct {
 	Admin *kgo.Client
 	// Control is for the control topic alone; it may produce and consume.
 	Control *kgo.Client
+	// Maps is for the topic of maps alone, like Control; nil where the link is not in
+	// checkpoint mode.
+	Maps *kgo.Client
 	// Markers and MarkerBulks are for WriteTxnMarkers alone (K6).
 	Markers     *kgo.Client
 	MarkerBulks *kgo.Client
@@ -87,6 +90,9 @@ func OpenTarget(o Options) (*Target, error) {
 	if err == nil {
 		t.Lanes, err = m.makeMany(roleProduce, o.Link.Limits.ConnectionsPerBroker)
 	}
+	if err == nil && o.Link.Mode == config.ModeCheckpoint {
+		err = m.makeAll(map[role]**kgo.Client{roleMaps: &t.Maps})
+	}
 	if err == nil && len(o.Link.Groups.Include) > 0 {
 		t.Commits, err = m.makeMany(roleCommit, commitConnections)
 		err = errors.Join(err, m.makeAll(map[role]**kgo.Client{roleGroups: &t.Groups}))
@@ -111,7 +117,7 @@ func (s *Source) Close() { closeAll(s.Fetch, s.Short, s.Admin, s.Groups, s.Follo
 func (t *Target) Close() {
 	closeAll(t.Lanes...)
 	closeAll(t.Commits...)
-	closeAll(t.Slow, t.Admin, t.Control, t.Markers, t.MarkerBulks, t.Groups)
+	closeAll(t.Slow, t.Admin, t.Control, t.Maps, t.Markers, t.MarkerBulks, t.Groups)
 }
 
 func closeAll(clients ...*kgo.Client) {

@@ -20,6 +20,7 @@ const (
 	roleSlow        role = "produce-slow"
 	roleTargetAdmin role = "target-admin"
 	roleControl     role = "control"
+	roleMaps        role = "maps"
 	roleMarkers     role = "markers"
 	roleMarkerBulks role = "markers-bulk"
 	roleGroup       role = "group"
@@ -67,7 +68,7 @@ func (r role) options(fetchMemory config.Bytes) []kgo.Opt {
 		return []kgo.Opt{kgo.BrokerMaxReadBytes(int32(size))}
 	case roleProduce, roleSlow:
 		return []kgo.Opt{kgo.BrokerMaxReadBytes(maxAnswerBytes), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.DisableIdempotentWrite()}
-	case roleControl:
+	case roleControl, roleMaps:
 		return []kgo.Opt{kgo.BrokerMaxReadBytes(maxAnswerBytes), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0)}
 	case rolePing:
 		return []kgo.Opt{kgo.BrokerMaxReadBytes(maxAnswerBytes), kgo.RequestRetries(0)}

@@ -1,0 +1,84 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"klink/cmd/config"
+	"klink/linker"
+	"klink/linker/drift"
+	"klink/linker/maps"
+	"klink/translate/exact"
+)
+
+// linkModes are the modes of a link.
+var linkModes = map[config.Mode]linker.Mode{config.ModeMirror: linker.Mirror, config.ModeCheckpoint: linker.Checkpoint}
+
+// mapKeeper is the linker's port to the maps on the target, which are opened where
+// they are first asked for.
+type mapKeeper struct {
+	client *kgo.Client
+	log    *slog.Logger
+
+	mu    sync.Mutex // guards store; held while it is opened
+	store *maps.Store
+}
+
+// opened returns the store. Those who ask while it is being opened wait for it.
+func (k *mapKeeper) opened(ctx context.Context) (*maps.Store, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.store != nil {
+		return k.store, nil
+	}
+	s, err := maps.Open(ctx, maps.Options{Client: k.client, Logger: k.log})
+	if err == nil {
+		k.store = s
+	}
+	return s, err
+}
+
+func (k *mapKeeper) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.store != nil {
+		k.store.Close()
+	}
+}
+
+// place is what the store knows a partition's map by.
+func place(k linker.MapKey) maps.Place {
+	return maps.Place{Link: k.Link, Topic: k.Topic, Partition: k.Partition, SourceID: k.SourceID, TargetID: k.TargetID}
+}
+
+// Map implements linker.Maps.
+func (k *mapKeeper) Map(ctx context.Context, key linker.MapKey) (*exact.Map, drift.Position, bool, error) {
+	s, err := k.opened(ctx)
+	if err != nil {
+		return nil, drift.Position{}, false, err
+	}
+	m, c, err := s.Load(ctx, place(key))
+	return m, drift.Position{Src: c.Src, Dst: c.Dst, Seq: c.Seq}, !c.At.IsZero(), err
+}
+
+// PutMap implements linker.Maps.
+func (k *mapKeeper) PutMap(ctx context.Context, key linker.MapKey, m *exact.Map) error {
+	s, err := k.opened(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Put(ctx, place(key), m)
+}
+
+// PutCursor implements linker.Maps.
+func (k *mapKeeper) PutCursor(ctx context.Context, key linker.MapKey, at drift.Position) error {
+	s, err := k.opened(ctx)
+	if err != nil {
+		return err
+	}
+	return s.PutCursor(ctx, place(key), maps.Cursor{Src: at.Src, Dst: at.Dst, Seq: at.Seq, At: time.Now()})
+}
