@@ -43,4 +43,10 @@
 //	K10 A partition is mirrored by the process that the link's group assigns it to,
 //	    and by others only while nothing is known of an assignment. Who gives one up
 //	    in an orderly way has nothing under way then (share.go).
+//	K11 In checkpoint mode records keep their order, and their offsets drift: the
+//	    target partition may hold other records too (drift*.go). What tells where a
+//	    copy lies is acknowledged before the copy is sent, so that the target's log
+//	    shows by its sequences which records are there; after a doubt it is read, from
+//	    the cursor on, before anything is appended. Nothing is filled, padded or
+//	    trimmed, and K3, K5, K6, K9 and K10 hold as in mirror mode.
 package linker

@@ -447,3 +447,47 @@ func TestDriftLink(t *testing.T) {
 		end()
 	})
 }
+
+// TestDriftHoleAtTheEnd: where a cleaner removed the last records of the source,
+// nothing is left to be copied, and no lag.
+func TestDriftHoleAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, maps := rig(t, 1), newMemMaps()
+		m.compacted = true
+		m.src.write(records(0, 10, "src"), 0, batch.CodecNone)
+		m.src.skip(5)
+		m.startDrift(t, maps)
+		m.mustDrift(t)
+		m.stop()
+	})
+}
+
+// TestDriftRetentionBehindTheCursor: copies of a process that died before its cursor,
+// and that retention took since, are not made again: the target remembers them.
+func TestDriftRetentionBehindTheCursor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, maps := rig(t, 1), newMemMaps()
+		process := &mortal{memMaps: maps}
+		m.src.write(records(0, 10, "src"), 0, batch.CodecNone)
+		m.startDrift(t, process)
+		m.mustDrift(t)
+		process.die()
+		m.stop()
+		m.dst.write(records(0, 5, "foreign"), 0, batch.CodecNone)
+		m.dst.delete(12)
+		m.src.write(records(10, 3, "src"), 0, batch.CodecNone)
+		m.startDrift(t, maps)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		m.stop()
+		if r := m.p.shown.report(time.Now()); r.State == state.Halted || m.p.drift.next != 13 {
+			t.Errorf("%s %s: %s, up to %d", r.State, r.Reason, r.Detail, m.p.drift.next)
+		}
+		if a := m.p.drift.copies.toTarget(10); a.Kind != exact.Exact || a.Offset != 15 {
+			t.Errorf("%+v, want 15", a)
+		}
+		if n := len(m.copiesOf()); n != 13 {
+			t.Errorf("%d copies, want 13", n)
+		}
+	})
+}
