@@ -33,14 +33,6 @@ func (c *copies) landed(r exact.Run) error {
 	return c.m.Add(r)
 }
 
-// settled tells that the map is on record, so that the next Put writes only what
-// comes. What was put with it and has not landed yet is written again as it lands.
-func (c *copies) settled() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.m.Settled()
-}
-
 // passed tells up to where the source was looked at.
 func (c *copies) passed(src int64) {
 	c.mu.Lock()
