@@ -57,6 +57,8 @@ type Options struct {
 	// source's settings, nil where these are not known; replicas are the target
 	// topic's. Without it settings are not compared.
 	Expected func(src Settings, replicas int) map[string]string
+	// ACLs compares the access rules of the topics.
+	ACLs bool
 	// Parallel is how many partitions are compared at a time (DefaultParallel), and
 	// MemoryBytes bounds what is fetched for all of them together
 	// (DefaultMemoryBytes).
@@ -134,6 +136,8 @@ type Result struct {
 	Topics  []TopicResult      `json:"topics"`
 	Groups  []GroupResult      `json:"groups"`
 	Configs []ConfigDifference `json:"configs"`
+	// ACLs are absent where they were not to be compared.
+	ACLs []ACLResult `json:"acls,omitempty"`
 	// Differences counts findings of every sort, Failed what could not be compared.
 	Differences int64   `json:"differences"`
 	Failed      int     `json:"failed"`
@@ -195,6 +199,9 @@ func Compare(ctx context.Context, o Options) (r Result, err error) {
 		r.Groups = groups
 	}
 	c.compareConfigs(&r)
+	if o.ACLs {
+		r.ACLs = []ACLResult{c.compareACLs(ctx)}
+	}
 	r.Bytes, r.Seconds = c.progress.now.Bytes, time.Since(r.AsOf).Seconds()
 	r.sum()
 	return r, ctx.Err()
@@ -399,6 +406,10 @@ func (r *Result) sum() {
 		r.Failed += failed(g.Error)
 		r.Differences += int64(len(g.Partitions))
 	}
+	for _, a := range r.ACLs {
+		r.Failed += failed(a.Error)
+		r.Differences += int64(len(a.Differences))
+	}
 	r.Equal = r.Differences == 0 && r.Failed == 0
 }
 
@@ -422,6 +433,7 @@ func Join(all ...Result) Result {
 		out.Topics = append(out.Topics, r.Topics...)
 		out.Groups = append(out.Groups, r.Groups...)
 		out.Configs = append(out.Configs, r.Configs...)
+		out.ACLs = append(out.ACLs, r.ACLs...)
 		out.Bytes += r.Bytes
 		out.Seconds += r.Seconds
 	}

@@ -22,6 +22,7 @@ const (
 	flagNoDigest = "no-digest"
 	flagReport   = "report"
 	flagCarryOn  = "resume"
+	flagACLs     = "acls"
 )
 
 // CompareRequest is what a comparison is to be about, beside the configuration.
@@ -30,8 +31,8 @@ type CompareRequest struct {
 	Only func(source, target string) bool
 	// Last leaves out what is older; 0 for nothing.
 	Last time.Duration
-	// Keys and NoDigest are those of comparator.Options.
-	Keys, NoDigest bool
+	// Keys, NoDigest and ACLs are those of comparator.Options.
+	Keys, NoDigest, ACLs bool
 	// Saved tells what is done of a link already, nil for nothing, and Keep is told
 	// how far it is; nil where that is not wanted.
 	Saved func(link string) *comparator.Saved
@@ -52,7 +53,7 @@ func (s *shell) compareCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "compare",
 		Usage:     "read both clusters and tell every difference between them",
-		UsageText: "klink compare -c klink.yaml [--link NAME] [TOPIC ...] [--last DURATION] [--keys] [--no-digest] [--resume FILE] [--report DIR] [-o table|json]\nklink compare --source HOST:PORT --target HOST:PORT --topic PATTERN",
+		UsageText: "klink compare -c klink.yaml [--link NAME] [TOPIC ...] [--last DURATION] [--keys] [--no-digest] [--acls] [--resume FILE] [--report DIR] [-o table|json]\nklink compare --source HOST:PORT --target HOST:PORT --topic PATTERN",
 		Description: "Compares, partition by partition, every record that a read_committed consumer sees: that it\n" +
 			"is at the same offset with the same key, value, headers and timestamp, and that where one\n" +
 			"side has none the other has none. Writes nothing; exits with 3 where there are differences:\n\n" +
@@ -75,6 +76,7 @@ func (s *shell) compareCommand() *cli.Command {
 			&cli.DurationFlag{Name: flagLast, Usage: "compare only records of the last `DURATION`, e.g. 24h, by the source's timestamps"},
 			&cli.BoolFlag{Name: flagKeys, Usage: "list the keys of compacted topics whose latest value differs"},
 			&cli.BoolFlag{Name: flagNoDigest, Usage: "compute no digests, and compare batches that are the same bytes on both sides as bytes"},
+			&cli.BoolFlag{Name: flagACLs, Usage: "compare the access rules in force for the topics; needs Describe on both clusters"},
 			&cli.StringFlag{Name: flagCarryOn, Usage: "keep in `FILE` what is done when the comparison is broken off, and go on from there"},
 			&cli.StringFlag{Name: flagReport, Usage: "write compare.json and the page compare.html into the folder `DIR`"},
 			outputFlag()),
@@ -95,7 +97,7 @@ func (s *shell) compare(c *cli.Context) error {
 		return err
 	}
 	wanted := &choice{words: c.Args().Slice(), matched: map[string]bool{}}
-	req := CompareRequest{Last: c.Duration(flagLast), Keys: c.Bool(flagKeys), NoDigest: c.Bool(flagNoDigest)}
+	req := CompareRequest{Last: c.Duration(flagLast), Keys: c.Bool(flagKeys), NoDigest: c.Bool(flagNoDigest), ACLs: c.Bool(flagACLs)}
 	if len(wanted.words) > 0 {
 		req.Only = wanted.has
 	}

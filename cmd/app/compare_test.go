@@ -22,7 +22,8 @@ func compared() comparator.Result {
 		Counts:   map[comparator.Kind]int64{comparator.Missing: 90, comparator.Shifted: 100},
 		Findings: []comparator.Finding{{Kind: comparator.Missing, Offset: 7, Records: 1, Detail: "the target has no record here", Source: shown}, {Kind: comparator.Shifted, Offset: 9, Records: 100, ShiftedBy: -1, Detail: "100 records stand at their offset -1 on the target"}}},
 		Keys: []comparator.KeyDifference{{Key: "k7", SourceOffset: ptr(int64(7))}}, KeysDiffering: ptr(int64(4))}
-	return comparator.Result{AsOf: asOf, Differences: 196, Failed: 1, Groups: []comparator.GroupResult{{Link: "east", Group: "billing", Equal: 2, Partitions: []comparator.GroupDifference{
+	return comparator.Result{AsOf: asOf, Differences: 196, Failed: 1, ACLs: []comparator.ACLResult{{Link: "east", Error: "target: not authorised to see access rules"}, {Link: "west", Differences: []comparator.ACLDifference{
+		{SourceTopic: "orders", Kind: comparator.Missing, Principal: "User:a", Host: "*", Operation: "READ", Permission: "ALLOW"}}}}, Groups: []comparator.GroupResult{{Link: "east", Group: "billing", Equal: 2, Partitions: []comparator.GroupDifference{
 		{SourceTopic: "orders", Partition: 1, SourceOffset: ptr(int64(9)), Kind: comparator.Missing, Detail: "nothing is committed on the target"}}}},
 		Configs: []comparator.ConfigDifference{{Link: "east", SourceTopic: "orders", TargetTopic: "orders", Key: "retention.ms", Source: ptr("604800000"), Target: ptr("1"), Expected: "-1"}},
 		Topics: []comparator.TopicResult{
@@ -55,8 +56,8 @@ func TestCompare(t *testing.T) {
 		t.Errorf("%d %q", r.code, r.err)
 	}
 	golden(t, "testdata/compare.golden", r.out)
-	r = execute(t.Context(), comparing(compared(), &asked), "compare", "-c", file, "orders", "--last", "24h", "--keys", "--no-digest")
-	if r.code != 3 || asked.Last != 24*time.Hour || !asked.Keys || !asked.NoDigest {
+	r = execute(t.Context(), comparing(compared(), &asked), "compare", "-c", file, "orders", "--last", "24h", "--keys", "--no-digest", "--acls")
+	if r.code != 3 || asked.Last != 24*time.Hour || !asked.Keys || !asked.NoDigest || !asked.ACLs {
 		t.Errorf("%d %+v", r.code, asked)
 	}
 	golden(t, "testdata/compare-topic.golden", r.out)

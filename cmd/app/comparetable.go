@@ -35,6 +35,7 @@ func (s *shell) printCompared(r comparator.Result, fold bool) error {
 		configs = append(configs, fmt.Sprintf("%s %s: source %s, target %s, a mirror has %s", d.TargetTopic, d.Key, orDash(d.Source), orDash(d.Target), d.Expected))
 	}
 	writeList(&b, "settings that differ:", configs)
+	writeList(&b, "access rules that differ:", aclFindings(r.ACLs))
 	_, err := io.WriteString(s.out, strings.TrimRight(b.String(), "\n")+"\n")
 	return err
 }
@@ -178,6 +179,22 @@ func offsetOrNone(n *int64) string {
 		return "no offset"
 	}
 	return fmt.Sprint(*n)
+}
+
+func aclFindings(all []comparator.ACLResult) (lines []string) {
+	for _, a := range all {
+		if a.Error != "" {
+			lines = append(lines, fmt.Sprintf("link %s: not compared: %s", a.Link, a.Error))
+		}
+		for _, d := range a.Differences {
+			side := "the source alone"
+			if d.Kind == comparator.Extra {
+				side = "the target alone"
+			}
+			lines = append(lines, fmt.Sprintf("%s: %s %s of %s from host %s: on %s", d.SourceTopic, strings.ToLower(d.Permission), d.Operation, d.Principal, d.Host, side))
+		}
+	}
+	return lines
 }
 
 func groupFindings(g comparator.GroupResult) (lines []string) {

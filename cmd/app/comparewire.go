@@ -50,7 +50,7 @@ func compareLink(ctx context.Context, l config.Link, memory config.Bytes, req Co
 		return r, fmt.Errorf("target: %w", err)
 	}
 	co := comparator.Options{Link: l.Name, Source: src.Admin, Target: dst.Admin, FollowStart: l.FollowStart, BeginsLater: l.Start != config.StartEarliest,
-		Keys: req.Keys, NoDigest: req.NoDigest, Expected: expectedSettings(l), MemoryBytes: int64(memory), Progress: req.Progress,
+		Keys: req.Keys, NoDigest: req.NoDigest, ACLs: req.ACLs, Expected: expectedSettings(l), MemoryBytes: int64(memory), Progress: req.Progress,
 		Limit: limiter(l.Limits.BytesPerSecond)}
 	if req.Keep != nil {
 		co.Resume, co.Keep = req.Saved(l.Name), func(s comparator.Saved) { req.Keep(l.Name, s) }
