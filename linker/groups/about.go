@@ -5,6 +5,8 @@ type About struct{ Explanation, Hint string }
 
 var about = map[Verdict]About{
 	Pending: {"not looked at yet, or the target topic is being prepared", ""},
+	Unmapped: {"where the records of this partition lie on the target is not known yet, or nothing was copied",
+		"klink goes on by itself"},
 	Clamped: {"the mirror has not reached the offset; what it has is committed, and raised as it goes on",
 		"an offset beyond the source's own end is never reached: see kafka-consumer-groups --describe there"},
 	BelowStart: {"committed, but the target does not retain the record", "the group will reset by auto.offset.reset, as it would on the source if that does not retain it either"},

@@ -15,6 +15,7 @@ import (
 	"klink/fetcher/feed"
 	"klink/linker/control"
 	"klink/linker/intent"
+	"klink/translate/exact"
 )
 
 const (
@@ -132,15 +133,16 @@ func (s *session) decide(ctx context.Context, groups []string) []*task {
 	got := s.dst.offsets(ctx, groups)
 	mirrors := s.view()
 	s.mu.Lock()
-	want := s.desk.Wanted(groups, mirrors)
+	places := s.desk.Places(groups, mirrors)
 	s.mu.Unlock()
-	ends := s.bounds.of(ctx, want)
+	translated := s.translate(places)
+	ends := s.bounds.of(ctx, wantedOf(places, Look{Mirrors: mirrors, Translated: translated}))
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	tasks := make([]*task, len(groups))
 	for i, g := range groups {
-		t := &task{group: g, look: Look{Mirrors: mirrors, Accept: s.accepts[g], RenewAfter: s.renewAfter,
+		t := &task{group: g, look: Look{Mirrors: mirrors, Translated: translated, Accept: s.accepts[g], RenewAfter: s.renewAfter,
 			Now: s.o.Now().UTC().Round(0), Record: control.GroupRecord{Link: s.o.Link, Group: g}}}
 		t.look.told(got[g])
 		if r, ok := s.store.Group(s.o.Link, g); ok {
@@ -154,6 +156,21 @@ func (s *session) decide(ctx context.Context, groups []string) []*task {
 		tasks[i] = t
 	}
 	return tasks
+}
+
+// translate asks where offsets lie; not under the lock, since the link's own report
+// asks this session for its part. nil where copies keep their offsets.
+func (s *session) translate(places []Place) map[Place]exact.Answer {
+	if s.o.Translator == nil {
+		return nil
+	}
+	out := make(map[Place]exact.Answer, len(places))
+	for _, p := range places {
+		if p.Offset >= 0 {
+			out[p] = s.o.Translator.Translate(p.Partition.Topic, p.Partition.Partition, p.Offset)
+		}
+	}
+	return out
 }
 
 // putOnRecord writes ahead what will be committed, and how the others stand where

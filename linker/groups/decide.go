@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"klink/fetcher/feed"
+	"klink/translate/exact"
 )
 
 // Members is whether a group has members on the target.
@@ -26,10 +27,41 @@ type SourceOffset struct {
 	// Offset is negative where there is no commit.
 	Offset   int64
 	Metadata string
+	// Translated is where the offset lies on the target; nil is at the same number.
+	Translated *exact.Answer
 	// Barred is why nothing may be written for it, Synced where it may.
 	Barred Verdict
 	// Renew: an unchanged offset is to be committed again.
 	Renew bool
+}
+
+// want is the target offset that means the same, and what there is to say of it.
+func (s SourceOffset) want() (offset int64, v Verdict) {
+	a := s.Translated
+	switch {
+	case a == nil:
+		return s.Offset, Synced
+	case a.Kind == exact.None:
+		return feed.Unknown, Unmapped
+	case a.Kind == exact.Ahead:
+		return a.Offset, Clamped
+	case a.Kind == exact.BelowMap:
+		return a.Offset, BelowStart
+	default:
+		return a.Offset, Synced
+	}
+}
+
+// stands is the source offset that one on the target stands for, feed.Unknown where
+// it is another record's.
+func (s SourceOffset) stands(target int64) int64 {
+	if s.Translated == nil {
+		return target
+	}
+	if at, v := s.want(); at == target && (v == Synced || v == BelowStart) {
+		return s.Offset
+	}
+	return feed.Unknown
 }
 
 // Bounds are a target partition's log start and high watermark, or
@@ -109,12 +141,15 @@ func (in Input) decide(s SourceOffset) (st Standing, write bool) {
 		return st, false
 	}
 	b := in.Bounds[s.Target]
-	want := min(s.Offset, b.HighWatermark)
+	lies, said := s.want()
+	want := min(lies, b.HighWatermark)
 	switch {
-	case want < s.Offset:
+	case want < lies || said == Clamped:
 		st.Verdict = Clamped
 	case b.Start >= 0 && want < b.Start:
 		st.Verdict = BelowStart
+	default:
+		st.Verdict = said
 	}
 	own := have == feed.Unknown || slices.Contains(in.Written[s.Target], have)
 	switch {
@@ -131,9 +166,12 @@ func (in Input) decide(s SourceOffset) (st Standing, write bool) {
 // barred is why nothing can be decided on a partition, Synced where it can.
 func (in Input) barred(s SourceOffset) Verdict {
 	b, ok := in.Bounds[s.Target]
+	_, said := s.want()
 	switch {
 	case s.Barred != Synced:
 		return s.Barred
+	case said == Unmapped:
+		return Unmapped
 	case in.Members == HasMembers:
 		return GroupActive
 	case in.Members != NoMembers:

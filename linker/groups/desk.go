@@ -66,7 +66,9 @@ type fact struct {
 	event, asked time.Time
 
 	// As of the last look at the target.
-	target  int64
+	target int64
+	// stands is the source offset that target stands for, feed.Unknown for none.
+	stands  int64
 	verdict Verdict
 	// synced is when the source last had what the target has.
 	synced time.Time
@@ -79,7 +81,7 @@ type fact struct {
 
 // newFact is an offset of which nothing is known yet.
 func newFact() *fact {
-	return &fact{offset: feed.Unknown, target: feed.Unknown, dropped: feed.Unknown, verdict: Pending}
+	return &fact{offset: feed.Unknown, target: feed.Unknown, stands: feed.Unknown, dropped: feed.Unknown, verdict: Pending}
 }
 
 // NewDesk returns a Desk that knows nothing.
@@ -109,6 +111,9 @@ func (e *entry) fact(p feed.Partition) *fact {
 	return f
 }
 
+// settled are the verdicts with which what is on the target means what the source has.
+var settled = map[Verdict]bool{Synced: true, BelowStart: true, MetadataDropped: true}
+
 // Restore takes what is on record of a group: what the source had last, until it
 // says so itself. source names the topic that a target topic mirrors.
 func (d *Desk) Restore(r control.GroupRecord, source func(target string) (string, bool), now time.Time) {
@@ -121,8 +126,8 @@ func (d *Desk) Restore(r control.GroupRecord, source func(target string) (string
 		e.carried = true
 		f := e.fact(feed.Partition{Topic: topic, Partition: o.Partition})
 		f.offset, f.at, f.target, f.verdict = o.SourceOffset, o.At, o.Written, Verdict(o.Reason)
-		if o.Written == o.SourceOffset {
-			f.synced = o.At
+		if settled[f.verdict] && o.Written >= 0 {
+			f.stands, f.synced = o.SourceOffset, o.At
 		}
 	}
 	d.mark(e, now)
@@ -173,7 +178,7 @@ func (e *entry) event(ev commits.Event, received time.Time) bool {
 // set takes what the source had at a time.
 func (f *fact) set(offset int64, metadata string, at time.Time) {
 	f.offset, f.metadata, f.at = offset, metadata, at
-	if f.target == offset {
+	if f.stands == offset {
 		f.synced = at
 	}
 }
@@ -192,7 +197,7 @@ func (d *Desk) Confirm(since, now time.Time) {
 			if f.offset == feed.Unknown || f.event.Before(since) && f.asked.Before(since) {
 				continue
 			}
-			if f.at = now; f.target == f.offset {
+			if f.at = now; f.stands == f.offset {
 				f.synced = now
 			}
 		}

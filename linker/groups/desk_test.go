@@ -253,7 +253,7 @@ func TestReport(t *testing.T) {
 	s := func(v float64) *float64 { return &v }
 	row := state.GroupPartition{SourceTopic: "orders", Partition: 1, SourceOffset: n(5), Reason: "PENDING"}
 	want(2, state.Group{Group: "g", State: state.GroupSyncing, Partitions: []state.GroupPartition{row}})
-	f.target, f.verdict, f.synced = 5, Synced, at(1)
+	f.target, f.stands, f.verdict, f.synced = 5, 5, Synced, at(1)
 	row.TargetOffset, row.Reason, row.AgeSeconds = n(5), "", s(1)
 	want(2, state.Group{Group: "g", State: state.GroupSynced, Partitions: []state.GroupPartition{row}})
 	d.Answered(answer(3, 5)) // confirmed
@@ -386,13 +386,13 @@ func TestKindsOfGroups(t *testing.T) {
 
 // Every verdict has its text.
 func TestEveryVerdictIsExplained(t *testing.T) {
-	for _, v := range []Verdict{Pending, Clamped, BelowStart, TargetOwned, GroupActive, GroupUnknown, GroupType, NotCarried, TargetUnknown, NotAligned,
+	for _, v := range []Verdict{Pending, Unmapped, Clamped, BelowStart, TargetOwned, GroupActive, GroupUnknown, GroupType, NotCarried, TargetUnknown, NotAligned,
 		SourceDeleted, NoPermission, Failed, MetadataDropped, ControlUnwritable, FilterUnmatched, TopicPaused, TopicPending, TopicStopped, TopicRemoved} {
 		if v.About().Explanation == "" {
 			t.Errorf("%s has no explanation", v)
 		}
 	}
-	if len(about) != 20 || Synced.About() != (About{}) {
+	if len(about) != 21 || Synced.About() != (About{}) {
 		t.Errorf("%d texts", len(about))
 	}
 }

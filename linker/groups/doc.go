@@ -1,5 +1,7 @@
 // Package groups carries consumer groups' committed offsets to the target. Since
-// mirrored records keep their offsets, a commit is copied as it is.
+// mirrored records keep their offsets, a commit is copied as it is. In checkpoint
+// mode they do not: there a Translator tells where the next record to be read lies,
+// and that offset is compared with the target's and written (U8).
 //
 // Desk is pure: it takes what both clusters said, and when, and gives what to
 // write and where each offset stands. Syncer asks, writes and obeys commands.
@@ -77,4 +79,8 @@
 //	    coordinators after the command was read, and read back from the target.
 //	U7  Unchanged offsets of klink's are committed again after a quarter of the
 //	    target's offsets.retention.minutes, while the topic is mirrored.
+//	U8  With a Translator source and target offsets are never compared with each
+//	    other: an offset counts as carried over where the target has its translation.
+//	    One ahead of what was copied gets the end of that (CLAMPED), one below it the
+//	    first copy (BELOW_START), one of which nothing is known waits (UNMAPPED).
 package groups

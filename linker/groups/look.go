@@ -7,6 +7,7 @@ import (
 	"klink/fetcher/feed"
 	"klink/linker/control"
 	"klink/linker/intent"
+	"klink/translate/exact"
 )
 
 // Mirror is one topic of the link, as offsets are concerned.
@@ -35,9 +36,17 @@ func (l Look) accepts(p feed.Partition) bool {
 		(len(c.Partitions) == 0 || slices.Contains(c.Partitions, p.Partition))
 }
 
+// Place is an offset of a source partition.
+type Place struct {
+	Partition feed.Partition
+	Offset    int64
+}
+
 // Look is what a group is decided on.
 type Look struct {
 	Mirrors map[string]Mirror // by source topic
+	// Translated is where source offsets lie on the target; nil is at the same numbers.
+	Translated map[Place]exact.Answer
 	// Committed are the group's offsets on the target, with Metadata; Untold those
 	// that it did not tell; Trouble is why it told none at all.
 	Committed map[feed.Partition]int64
@@ -54,10 +63,8 @@ type Look struct {
 	Now        time.Time
 }
 
-// Wanted lists the target partitions of groups, with the highest offset that any
-// of them is to have.
-func (d *Desk) Wanted(groups []string, mirrors map[string]Mirror) map[feed.Partition]int64 {
-	out := make(map[feed.Partition]int64)
+// Places lists the source offsets of groups that may be written.
+func (d *Desk) Places(groups []string, mirrors map[string]Mirror) (out []Place) {
 	for _, g := range groups {
 		e := d.groups[g]
 		if e == nil {
@@ -65,12 +72,36 @@ func (d *Desk) Wanted(groups []string, mirrors map[string]Mirror) map[feed.Parti
 		}
 		for p, f := range e.facts {
 			if m, ok := mirrors[p.Topic]; ok && m.bars(p.Partition) == Synced {
-				t := feed.Partition{Topic: m.Target, Partition: p.Partition}
-				out[t] = max(out[t], f.offset)
+				out = append(out, Place{p, f.offset})
 			}
 		}
 	}
 	return out
+}
+
+// wantedOf lists the target partitions of source offsets, with the highest offset that
+// any of them is to have.
+func wantedOf(places []Place, l Look) map[feed.Partition]int64 {
+	out := make(map[feed.Partition]int64)
+	for _, p := range places {
+		at := max(0, p.Offset)
+		if a := l.translated(p); a != nil {
+			at = a.Offset
+		}
+		t := feed.Partition{Topic: l.Mirrors[p.Partition.Topic].Target, Partition: p.Partition.Partition}
+		out[t] = max(out[t], at)
+	}
+	return out
+}
+
+// translated tells where an offset lies on the target, nil where that is at the same
+// number. One that was not asked for is not known (exact.None).
+func (l Look) translated(p Place) *exact.Answer {
+	if l.Translated == nil {
+		return nil
+	}
+	a := l.Translated[p]
+	return &a
 }
 
 // Input is what a group's commits follow from, but for the bounds.
@@ -93,7 +124,8 @@ func (d *Desk) Input(group string, l Look) Input {
 		if f.restored() {
 			f.metadata = l.Metadata[t] // the source's is not known yet
 		}
-		s := SourceOffset{Partition: p, Target: t, Offset: f.offset, Metadata: f.metadata, Barred: m.bars(p.Partition)}
+		s := SourceOffset{Partition: p, Target: t, Offset: f.offset, Metadata: f.metadata, Barred: m.bars(p.Partition),
+			Translated: l.translated(Place{p, f.offset})}
 		f.own.settle(l.Now)
 		in.Written[t] = f.own.may(recorded[t], e.trusts(l.Record))
 		if have, ok := l.Committed[t]; ok && l.accepts(p) {
@@ -109,7 +141,8 @@ func (d *Desk) Input(group string, l Look) Input {
 		case f.offset == feed.Unknown:
 			s.Barred = SourceDeleted
 		}
-		s.Renew = e.renews(f, l) || f.metadata != l.Metadata[t] && f.dropped != f.offset
+		want, _ := s.want()
+		s.Renew = e.renews(f, l) || f.metadata != l.Metadata[t] && f.dropped != want
 		in.Source = append(in.Source, s)
 	}
 	return in
@@ -249,15 +282,15 @@ func (d *Desk) Stand(group string, standings []Standing, outcomes []Outcome, now
 		if tried {
 			s = e.outcome(f, s, o, now)
 		}
-		if s.Verdict == Synced && f.dropped == f.offset {
+		if s.Verdict == Synced && f.dropped == s.Target {
 			s.Verdict = MetadataDropped
 		}
-		f.target, f.verdict = s.Target, s.Verdict
+		f.target, f.stands, f.verdict = s.Target, s.Source.stands(s.Target), s.Verdict
 		if s.Verdict == SourceDeleted && s.Target == feed.Unknown {
 			delete(e.facts, s.Source.Partition)
 			continue
 		}
-		if f.offset != feed.Unknown && f.target == f.offset {
+		if f.offset != feed.Unknown && f.stands == f.offset {
 			f.synced = f.at
 			if tried && o.written() && !f.committed.IsZero() {
 				took = append(took, max(0, now.Sub(f.committed)))

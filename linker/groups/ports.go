@@ -7,6 +7,7 @@ import (
 	"klink/linker/control"
 	"klink/linker/groups/commits"
 	"klink/linker/intent"
+	"klink/translate/exact"
 )
 
 // Store is the control topic. Obligations: those of control.Store.
@@ -24,6 +25,13 @@ type Store interface {
 	DropGroup(ctx context.Context, link, group string) error
 	Acks(link, sourceTopic string) []control.AckRecord
 	PutAck(ctx context.Context, r control.AckRecord) error
+}
+
+// Translator tells where the copy of a source record lies. Obligations: what it tells
+// is acknowledged by the target, rises with the source offset, and never lies beyond
+// what was copied; exact.None where it does not know. It may be asked at any time.
+type Translator interface {
+	Translate(topic string, partition int32, srcOffset int64) exact.Answer
 }
 
 // Lease tells whether this process may write, and until when.

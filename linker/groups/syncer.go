@@ -21,7 +21,7 @@ const (
 	leaseAway = 15 * time.Second
 )
 
-// Options are what a Syncer needs. All but Tail, Pace and Now are required.
+// Options are what a Syncer needs. All but Translator, Tail, Pace and Now are required.
 type Options struct {
 	Link string
 	// Worker names this process in acknowledgements.
@@ -35,6 +35,9 @@ type Options struct {
 	// MirrorOf gives the mirror of a source topic by the link's configuration;
 	// false where it is not selected.
 	MirrorOf func(sourceTopic string) (target string, ok bool)
+	// Translator tells where records lie whose copies have other offsets; nil is that
+	// copies keep theirs.
+	Translator Translator
 	// Topics are the link's topics as in its report.
 	Topics func() []state.Topic
 	Lease  Lease

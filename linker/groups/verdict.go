@@ -18,6 +18,9 @@ const (
 	Synced Verdict = ""
 	// Pending: not looked at yet.
 	Pending Verdict = "PENDING"
+	// Unmapped: of a partition whose copies have other offsets it is not known where
+	// they lie, or nothing was copied yet.
+	Unmapped Verdict = "UNMAPPED"
 	// Clamped: the mirror has not reached the offset yet; what it has is
 	// committed.
 	Clamped Verdict = "CLAMPED"
@@ -84,7 +87,7 @@ func wanted(w intent.Want) Verdict {
 // and a last round waits for it.
 func (v Verdict) passes() bool {
 	switch v {
-	case Pending, GroupUnknown, TargetUnknown, Failed, ControlUnwritable, Clamped:
+	case Pending, Unmapped, GroupUnknown, TargetUnknown, Failed, ControlUnwritable, Clamped:
 		return true
 	default:
 		return false
