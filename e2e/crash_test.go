@@ -65,6 +65,11 @@ func TestG3_KillsUnderLoad(t *testing.T) {
 	if r.Err != nil {
 		t.Fatal(r.Err)
 	}
+	// What piled up during the kills takes its time.
+	catchUp := patience + time.Duration(Kills.N())*3*time.Second
+	if err := lab.AwaitMirrored(within(t, catchUp), p.src, p.dst, lab.CompareOptions{Topics: []string{"orders"}}); err != nil {
+		t.Fatal(err)
+	}
 	requireMirrored(t, p, r.Acked, "orders")
 	k.stop(t)
 }
