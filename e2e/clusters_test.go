@@ -70,6 +70,12 @@ func addPartitions(t testing.TB, c lab.Cluster, topic string, to int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The brokers learn of them a moment later; who writes before leaves them empty.
+	ctx, adm := within(t, patience), admin(t, c)
+	waitFor(t, "the partitions to be known", func() bool {
+		known, err := adm.ListTopics(ctx, topic)
+		return err == nil && len(known[topic].Partitions) == to
+	})
 }
 
 // produce writes a load to its end and returns what was acknowledged.
