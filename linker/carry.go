@@ -87,17 +87,12 @@ func (p *partition) keepShowing(ctx context.Context) {
 		return
 	}
 	p.shownAt = now
-	p.seeSource(ctx, now)
-	p.advance()
-}
-
-// seeSource asks for the source's ends where they were not seen for a while.
-func (p *partition) seeSource(ctx context.Context, now time.Time) {
 	if now.Sub(p.shown.seenSource()) > seeEvery {
 		if b, err := p.srcReader.Bounds(ctx, p.src, p.srcID); err == nil {
 			p.shown.sawSource(b.LogStart, b.LastStable, b.HighWatermark, b.SeenAt)
 		} // else the stream meets the same, and tells
 	}
+	p.advance()
 }
 
 // policy is what the link's configuration and the topic's nature decide.

@@ -2,6 +2,7 @@ package linker
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"klink/fetcher/feed"
@@ -53,7 +54,7 @@ func (p *partition) driftCycle(ctx, hard context.Context) *stop {
 	d.sent, d.plan, d.planned, d.onRecord, d.ending = d.next, nil, d.next, false, false
 	s := p.driftMirror(ctx, hard)
 	d.ending, d.plan = true, nil
-	s = p.driftDrain(hard, s)
+	s = p.drain(hard, s)
 	if ctx.Err() != nil {
 		if err := p.recordDrift(hard); err != nil {
 			p.log.Debug("the cursor is not recorded", "error", err) // the next start reads more of the log
@@ -82,7 +83,7 @@ func (p *partition) driftMirror(ctx, hard context.Context) *stop {
 			if s := p.landDrift(hard, r); s != nil {
 				return s
 			}
-			p.driftAdvance()
+			p.advance()
 		case ev, ok := <-stream.Events:
 			if s := p.driftTake(ctx, hard, ev, ok); s != nil {
 				return s
@@ -104,7 +105,7 @@ func (p *partition) driftSees(seen sight) *stop {
 		return reprobe("idle: the target's log end is %d, was %d (%v)", seen.end.End, p.next, seen.end.Err)
 	}
 	p.foreignUpTo(seen.end.End)
-	p.driftAdvance()
+	p.advance()
 	return nil
 }
 
@@ -124,37 +125,22 @@ func (p *partition) driftTake(ctx, hard context.Context, ev feed.Event, ok bool)
 	case !ok:
 		return reprobe("the source stream ended")
 	case ev.Fault != nil:
-		s := onSource(ev.Fault)
-		if s.event == state.HaltFound {
-			return s
-		}
-		p.settle(s) // the stream goes on trying
-		return nil
+		return p.faulted(ev.Fault)
 	case ev.Chunk != nil:
 		p.shownAt = time.Now()
 		p.shown.sawSource(ev.Chunk.LogStart, ev.Chunk.LastStable, ev.Chunk.HighWatermark, ev.Chunk.SeenAt)
 		before, empty := p.drift.shipped, len(ev.Chunk.Batches) == 0
 		s := p.driftCarry(ctx, hard, ev.Chunk)
-		// Its bytes are needed until the last batch made of them has landed (K4).
-		if n := len(p.flights); n > 0 && p.drift.shipped > before {
-			p.flights[n-1].chunk = ev.Chunk
-		} else {
-			ev.Chunk.Release()
-		}
+		p.keep(ev.Chunk, p.drift.shipped > before)
 		if s == nil && empty {
 			s = p.driftTail(ctx, ev.Chunk)
 		}
 		if s != nil {
 			return s
 		}
-		p.driftAdvance()
+		p.advance()
 	}
 	return nil
-}
-
-// driftAdvance shows progress; see advance.
-func (p *partition) driftAdvance() {
-	p.progressed(advance{unguarded: p.unguarded(time.Now()), copied: p.drift.next})
 }
 
 // keepCursor puts the cursor on record now and then.
@@ -179,7 +165,7 @@ func (p *partition) seqLanded() int32 {
 	for _, f := range p.flights {
 		seq -= f.end - f.base
 	}
-	return appender.NextSequence(0, int32(seq&(1<<31-1)))
+	return int32(seq & math.MaxInt32)
 }
 
 // at is the position behind the last copy.
@@ -214,10 +200,11 @@ func (p *partition) putMap(ctx context.Context) error {
 	dst, seq := p.next, p.seqLanded()
 	add := func(spans []drift.Span) (err error) {
 		for _, s := range spans {
-			if err = m.Add(exact.Run{Src: s.Src, Dst: dst, Count: s.Count, Seq: seq}); err != nil {
+			r := exact.Run{Src: s.Src, Dst: dst, Count: s.Count, Seq: seq}
+			if err = m.Add(r); err != nil {
 				return err
 			}
-			dst, seq = dst+s.Count, int32((int64(seq)+s.Count)&(1<<31-1))
+			dst, seq = r.DstEnd(), r.SeqEnd()
 		}
 		return nil
 	}

@@ -58,7 +58,7 @@ func (p *partition) driftCarry(ctx, hard context.Context, c *feed.Chunk) *stop {
 		if ctx.Err() != nil {
 			return reprobe("ended")
 		}
-		p.keepDriftShowing(ctx)
+		p.keepShowing(ctx)
 	}
 	p.passed(end)
 	return found
@@ -124,7 +124,7 @@ func (p *partition) deliver(ctx, hard context.Context, c *parcel, follow appende
 	}
 	for at, raw := c.step.Base, c.raw; len(raw) > 0; {
 		// What is encoded needs a buffer, so wait for a free place first.
-		if s := p.landDriftUntil(hard, mostFlights-1); s != nil {
+		if s := p.landUntil(hard, mostFlights-1); s != nil {
 			return s
 		}
 		b, f, s := p.encode(c.step, raw)
@@ -174,13 +174,4 @@ func (p *partition) driftTail(ctx context.Context, c *feed.Chunk) *stop {
 		return halt(step.Reason, "%s", step.Detail)
 	}
 	return nil
-}
-
-// keepDriftShowing brings progress within a chunk into the status; see keepShowing.
-func (p *partition) keepDriftShowing(ctx context.Context) {
-	if now := time.Now(); now.Sub(p.shownAt) >= showEvery {
-		p.shownAt = now
-		p.seeSource(ctx, now)
-		p.driftAdvance()
-	}
 }

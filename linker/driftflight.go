@@ -23,11 +23,7 @@ func (p *partition) ship(ctx, hard context.Context, f flight, b []byte) *stop {
 	if err := batch.Patch(b, batch.Fields{Identity: p.identity, BaseSequence: p.seq}); err != nil {
 		return halt(state.Corrupt, "batch of source offset %d: %v", p.drift.sent, err)
 	}
-	room := mostFlights - 1
-	if !p.remembered || p.unguarded(time.Now()) {
-		room = 0
-	}
-	if s := p.landDriftUntil(hard, room); s != nil {
+	if s := p.ready(hard); s != nil {
 		return s
 	}
 	if s := p.lookForOwn(ctx); s != nil {
@@ -38,22 +34,11 @@ func (p *partition) ship(ctx, hard context.Context, f flight, b []byte) *stop {
 			return p.unmapped(err)
 		}
 	}
-	f.base, f.end, f.bytes, f.batch, f.began = p.sent, p.sent+int64(h.Count), len(b), b, time.Now()
-	p.hand(hard, &f)
-	p.flights = append(p.flights, f)
-	p.sent, p.seq, p.lastTimestamp = f.end, appender.NextSequence(p.seq, h.Count), max(p.lastTimestamp, h.MaxTimestamp)
+	p.launch(hard, f, b, h)
+	p.lastTimestamp = max(p.lastTimestamp, h.MaxTimestamp)
 	p.drift.sent, p.drift.plan = f.srcEnd, behind(p.drift.plan, int64(h.Count))
 	p.drift.shipped++
 	return nil
-}
-
-// hand gives a flight to the appender, behind the last one under way.
-func (p *partition) hand(hard context.Context, f *flight) {
-	var after *appender.Pending
-	if n := len(p.flights); n > 0 {
-		after = p.flights[n-1].pending
-	}
-	f.pending = p.target.Begin(hard, p.dst, appender.Batch{Bytes: f.batch, Expect: f.base, Follow: p.follow, After: after})
 }
 
 // behind is what is left of spans without their first n records.
@@ -66,16 +51,6 @@ func behind(spans []drift.Span, n int64) []drift.Span {
 		spans = spans[1:]
 	}
 	return spans
-}
-
-// landDriftUntil waits until at most n flights are left.
-func (p *partition) landDriftUntil(hard context.Context, n int) *stop {
-	for len(p.flights) > n {
-		if s := p.landDrift(hard, p.flights[0].pending.Wait(hard)); s != nil {
-			return s
-		}
-	}
-	return nil
 }
 
 // landDrift settles the first flight by its result. Where others wrote in between it
@@ -136,10 +111,11 @@ func (p *partition) shift(by int64) {
 func (p *partition) mapped(f *flight) *stop {
 	dst, seq := f.base, p.seqLanded()
 	for _, s := range f.spans {
-		if err := p.drift.copies.landed(exact.Run{Src: s.Src, Dst: dst, Count: s.Count, Seq: seq}); err != nil {
+		r := exact.Run{Src: s.Src, Dst: dst, Count: s.Count, Seq: seq}
+		if err := p.drift.copies.landed(r); err != nil {
 			return halt(state.Corrupt, "copies of source offset %d at target offset %d: %v", s.Src, dst, err)
 		}
-		dst, seq = dst+s.Count, appender.NextSequence(seq, int32(s.Count))
+		dst, seq = r.DstEnd(), r.SeqEnd()
 	}
 	p.drift.copies.passed(f.srcEnd)
 	return nil
@@ -191,23 +167,4 @@ func (p *partition) lookForOwn(ctx context.Context) *stop {
 	p.foreignUpTo(dst.LogEnd)
 	p.drift.scanned, p.confirmedAt = dst.LogEnd, time.Now()
 	return nil
-}
-
-// driftDrain settles all flights when a position is given up for a cause; see drain.
-func (p *partition) driftDrain(hard context.Context, cause *stop) *stop {
-	failed := false
-	for len(p.flights) > 0 {
-		r := p.flights[0].pending.Wait(hard)
-		if failed {
-			p.drop()
-			continue
-		}
-		if s := p.landDrift(hard, r); s != nil {
-			failed = true
-			if cause == nil || cause.event == "" {
-				cause = s
-			}
-		}
-	}
-	return cause
 }

@@ -32,11 +32,12 @@ type flight struct {
 	raw [][]byte
 	// why is set where it is no copy of one source batch or more (ledger).
 	why ledger.Reason
+	// batch is what was sent.
+	batch []byte
 	// spans and srcEnd tell, in checkpoint mode, which source records it holds copies
-	// of, and the source offset that is reached with it; batch is what was sent.
+	// of, and the source offset that is reached with it.
 	spans  []drift.Span
 	srcEnd int64
-	batch  []byte
 	// scratch and chunk hold its bytes; they are given back when it is settled.
 	scratch *[]byte
 	chunk   *feed.Chunk
@@ -55,35 +56,55 @@ func (p *partition) send(ctx, hard context.Context, f flight, b []byte) *stop {
 	if err := batch.Patch(b, batch.Fields{Identity: p.identity, BaseSequence: p.seq}); err != nil {
 		return halt(state.Corrupt, "batch for offset %d: %v", p.sent, err)
 	}
-	room := mostFlights - 1
-	if !p.remembered || p.unguarded(time.Now()) {
-		room = 0
-	}
-	if s := p.landUntil(hard, room); s != nil {
+	if s := p.ready(hard); s != nil {
 		return s
 	}
 	if s := p.lookWhileUnguarded(ctx); s != nil {
 		return s
 	}
-	f.base, f.end, f.bytes, f.began = p.sent, p.sent+int64(h.Count), len(b), time.Now()
+	p.launch(hard, f, b, h)
+	p.lastTimestamp = h.MaxTimestamp
+	return nil
+}
+
+// launch gives a batch to the appender, for where the log will end, behind the last
+// one under way.
+func (p *partition) launch(hard context.Context, f flight, b []byte, h batch.Header) {
+	f.base, f.end, f.bytes, f.batch, f.began = p.sent, p.sent+int64(h.Count), len(b), b, time.Now()
 	var after *appender.Pending
 	if n := len(p.flights); n > 0 {
 		after = p.flights[n-1].pending
 	}
 	f.pending = p.target.Begin(hard, p.dst, appender.Batch{Bytes: b, Expect: f.base, Follow: p.follow, After: after})
 	p.flights = append(p.flights, f)
-	p.sent, p.seq, p.lastTimestamp = f.end, appender.NextSequence(p.seq, h.Count), h.MaxTimestamp
-	return nil
+	p.sent, p.seq = f.end, appender.NextSequence(p.seq, h.Count)
+}
+
+// ready waits until another batch may be sent; see mostFlights.
+func (p *partition) ready(hard context.Context) *stop {
+	room := mostFlights - 1
+	if !p.remembered || p.unguarded(time.Now()) {
+		room = 0
+	}
+	return p.landUntil(hard, room)
 }
 
 // landUntil waits until at most n flights are left.
 func (p *partition) landUntil(hard context.Context, n int) *stop {
 	for len(p.flights) > n {
-		if s := p.land(p.flights[0].pending.Wait(hard)); s != nil {
+		if s := p.landed(hard, p.flights[0].pending.Wait(hard)); s != nil {
 			return s
 		}
 	}
 	return nil
+}
+
+// landed settles the first flight as the mode asks for.
+func (p *partition) landed(hard context.Context, r appender.Result) *stop {
+	if p.drift != nil {
+		return p.landDrift(hard, r)
+	}
+	return p.land(r)
 }
 
 // land settles the first flight by its result.
@@ -142,7 +163,7 @@ func (p *partition) drain(hard context.Context, cause *stop) *stop {
 			p.drop()
 			continue
 		}
-		if s := p.land(r); s != nil {
+		if s := p.landed(hard, r); s != nil {
 			failed = true
 			if cause == nil || cause.event == "" {
 				cause = s

@@ -203,24 +203,14 @@ func (p *partition) take(ctx, hard context.Context, ev feed.Event, ok bool) *sto
 	case !ok:
 		return reprobe("the source stream ended")
 	case ev.Fault != nil:
-		s := onSource(ev.Fault)
-		if s.event == state.HaltFound {
-			return s
-		}
-		p.settle(s) // the stream goes on trying
-		return nil
+		return p.faulted(ev.Fault)
 	case ev.Chunk != nil:
 		p.shownAt = time.Now()
 		p.shown.sawSource(ev.Chunk.LogStart, ev.Chunk.LastStable, ev.Chunk.HighWatermark, ev.Chunk.SeenAt)
 		p.book.sawSource(ev.Chunk.LastStable, ev.Chunk.SeenAt)
 		before, empty := p.sent, len(ev.Chunk.Batches) == 0
 		s := p.carry(ctx, hard, ev.Chunk)
-		// Its bytes are needed until the last batch made of them has landed (K4).
-		if n := len(p.flights); n > 0 && p.sent > before {
-			p.flights[n-1].chunk = ev.Chunk
-		} else {
-			ev.Chunk.Release()
-		}
+		p.keep(ev.Chunk, p.sent > before)
 		if s == nil && empty {
 			s = p.tail(ctx, hard, ev.Chunk)
 		}
@@ -230,6 +220,26 @@ func (p *partition) take(ctx, hard context.Context, ev feed.Event, ok bool) *sto
 		p.advance()
 	}
 	return nil
+}
+
+// faulted shows what the stream met; a stop is what it does not get over by itself.
+func (p *partition) faulted(f *feed.Fault) *stop {
+	s := onSource(f)
+	if s.event == state.HaltFound {
+		return s
+	}
+	p.settle(s) // the stream goes on trying
+	return nil
+}
+
+// keep holds a chunk until the last batch made of it has landed, whose bytes it may
+// hold (K4); one that nothing was sent of is given back.
+func (p *partition) keep(c *feed.Chunk, sent bool) {
+	if n := len(p.flights); n > 0 && sent {
+		p.flights[n-1].chunk = c
+		return
+	}
+	c.Release()
 }
 
 // settle brings a stop into the state and the log.
@@ -258,6 +268,10 @@ func (p *partition) settle(s *stop) {
 
 // advance shows progress: something was appended, or nothing was left to do.
 func (p *partition) advance() {
+	if p.drift != nil {
+		p.progressed(advance{unguarded: p.unguarded(time.Now()), copied: p.drift.next})
+		return
+	}
 	p.book.mirrored(p.next)
 	p.progressed(advance{unguarded: p.unguarded(time.Now()), settling: p.pad.record.Goal > 0 && !p.pad.record.Done})
 }

@@ -68,8 +68,8 @@ func change(t *testing.T, rnd *rand.Rand, m *exact.Map) {
 }
 
 func edits(on []chunk, m *exact.Map) edit {
-	changed, any := m.ChangedFrom()
-	if !any {
+	changed, some := m.ChangedFrom()
+	if !some {
 		changed = math.MaxInt64
 	}
 	return plan(on, slices.Collect(m.Runs()), changed)

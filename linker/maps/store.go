@@ -113,8 +113,8 @@ func (s *Store) Put(ctx context.Context, p Place, m *exact.Map) error {
 	s.mu.Lock()
 	on := s.on[p]
 	s.mu.Unlock()
-	changed, any := m.ChangedFrom()
-	if !any {
+	changed, some := m.ChangedFrom()
+	if !some {
 		changed = math.MaxInt64
 	}
 	e := plan(on, slices.Collect(m.Runs()), changed)

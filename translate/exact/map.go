@@ -131,8 +131,8 @@ func (m *Map) Prune(dstStart int64) {
 // the one to be copied next, where the sequence is the one after the last run. Of
 // several that are 2^31 apart it is the nearest to the end.
 func (m *Map) BySeq(seq int32) (src int64, ok bool) {
-	r, any := m.Last()
-	if !any {
+	r, some := m.Last()
+	if !some {
 		return 0, false
 	}
 	if seq == r.SeqEnd() {
