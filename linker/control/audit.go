@@ -101,13 +101,9 @@ func (v *passValue) pass() (*state.AuditPass, error) {
 // Audit returns what comparing a partition last showed, for the source and target
 // topics that Topic names.
 func (v *View) Audit(link, sourceTopic string, partition int32) (AuditRecord, bool) {
-	tk := topicKey{link, sourceTopic}
-	c, ok := v.topics[tk]
-	if !ok {
-		return AuditRecord{}, false
-	}
-	r, ok := v.audits[lineKey{tk, c.SourceID, partition}]
-	return r, ok && r.TargetID == c.TargetID
+	k, target, ok := v.lineOf(link, sourceTopic, partition)
+	r, found := v.audits[k]
+	return r, ok && found && r.TargetID == target
 }
 
 // Audits returns what comparing the partitions of a link last showed, sorted by

@@ -64,13 +64,9 @@ func (v ledgerValue) record(k Key) (LedgerRecord, error) {
 // Ledger returns the index of a partition, for the source and target topics that
 // Topic names.
 func (v *View) Ledger(link, sourceTopic string, partition int32) (LedgerRecord, bool) {
-	tk := topicKey{link, sourceTopic}
-	c, ok := v.topics[tk]
-	if !ok {
-		return LedgerRecord{}, false
-	}
-	r, ok := v.ledgers[lineKey{tk, c.SourceID, partition}]
-	return r, ok && r.TargetID == c.TargetID
+	k, target, ok := v.lineOf(link, sourceTopic, partition)
+	r, found := v.ledgers[k]
+	return r, ok && found && r.TargetID == target
 }
 
 // Ledgers returns the indexes of all partitions of a link that have one, sorted

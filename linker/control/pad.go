@@ -93,13 +93,9 @@ func (v padValue) record(k Key) (PadRecord, error) {
 // Pad returns the pad goal of a partition, for the source and target topics that
 // Topic names.
 func (v *View) Pad(link, sourceTopic string, partition int32) (PadRecord, bool) {
-	tk := topicKey{link, sourceTopic}
-	c, ok := v.topics[tk]
-	if !ok {
-		return PadRecord{}, false
-	}
-	r, ok := v.pads[lineKey{tk, c.SourceID, partition}]
-	return r, ok && r.TargetID == c.TargetID
+	k, target, ok := v.lineOf(link, sourceTopic, partition)
+	r, found := v.pads[k]
+	return r, ok && found && r.TargetID == target
 }
 
 // Pads returns the pad goals of all partitions of a source topic that have one,

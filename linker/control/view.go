@@ -338,15 +338,22 @@ func (v *View) TopicOwner(targetTopic string) (TopicRecord, bool) {
 	return owner.TopicRecord, found
 }
 
+// lineOf is the key of what belongs to a partition of the source topic that Topic
+// names, with the target topic's id there; not ok without a topic record.
+func (v *View) lineOf(link, sourceTopic string, partition int32) (k lineKey, target feed.TopicID, ok bool) {
+	tk := topicKey{link, sourceTopic}
+	c, ok := v.topics[tk]
+	return lineKey{tk, c.SourceID, partition}, c.TargetID, ok
+}
+
 // Epochs returns the lineage of a source partition, sorted by epoch, for the
 // incarnation of the source topic that Topic names; none without a topic record.
 func (v *View) Epochs(link, sourceTopic string, partition int32) []Epoch {
-	tk := topicKey{link, sourceTopic}
-	c, ok := v.topics[tk]
+	k, _, ok := v.lineOf(link, sourceTopic, partition)
 	if !ok {
 		return nil
 	}
-	m := v.epochs[lineKey{tk, c.SourceID, partition}]
+	m := v.epochs[k]
 	out := make([]Epoch, 0, len(m))
 	for e, first := range m {
 		out = append(out, Epoch{Epoch: e, First: first})

@@ -1,6 +1,7 @@
 package maps
 
 import (
+	"math"
 	"slices"
 
 	"klink/translate/exact"
@@ -31,6 +32,15 @@ type edit struct {
 type numbered struct {
 	number int64
 	runs   []exact.Run
+}
+
+// editsOf finds the edit for a map.
+func editsOf(on []chunk, m *exact.Map) edit {
+	changed, some := m.ChangedFrom()
+	if !some {
+		changed = math.MaxInt64
+	}
+	return plan(on, slices.Collect(m.Runs()), changed)
 }
 
 // plan finds the edit. Chunks that end at or below changed are what they were; what

@@ -1,7 +1,6 @@
 package maps
 
 import (
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -67,14 +66,6 @@ func change(t *testing.T, rnd *rand.Rand, m *exact.Map) {
 	}
 }
 
-func edits(on []chunk, m *exact.Map) edit {
-	changed, some := m.ChangedFrom()
-	if !some {
-		changed = math.MaxInt64
-	}
-	return plan(on, slices.Collect(m.Runs()), changed)
-}
-
 // TestEdits: after each Put the record says what the map says, but for what was
 // pruned; and a Put cut off in the middle leaves a beginning of one of the two (M1).
 func TestEdits(t *testing.T) {
@@ -84,7 +75,7 @@ func TestEdits(t *testing.T) {
 		for range 12 {
 			before, _ := d.runs()
 			change(t, rnd, m)
-			e := edits(on, m)
+			e := editsOf(on, m)
 			for steps := range len(e.drop) + len(e.put) {
 				cut := disk{}
 				for n, runs := range d {
@@ -162,17 +153,17 @@ func TestOneChunkChanges(t *testing.T) {
 	for range 3*exact.MaxChunk + 10 {
 		add()
 	}
-	e := edits(nil, m)
+	e := editsOf(nil, m)
 	if len(e.put) != 4 || len(e.drop) != 0 {
 		t.Fatalf("%d put, %d dropped", len(e.put), len(e.drop))
 	}
 	m.Settled()
 	add()
-	if e = edits(e.now, m); len(e.put) != 1 || len(e.drop) != 0 || e.put[0].number != 3 || len(e.put[0].runs) != 11 {
+	if e = editsOf(e.now, m); len(e.put) != 1 || len(e.drop) != 0 || e.put[0].number != 3 || len(e.put[0].runs) != 11 {
 		t.Fatalf("%d put, %d dropped", len(e.put), len(e.drop))
 	}
 	m.Settled()
-	if e = edits(e.now, m); len(e.put)+len(e.drop) != 0 {
+	if e = editsOf(e.now, m); len(e.put)+len(e.drop) != 0 {
 		t.Errorf("%d put, %d dropped where nothing changed", len(e.put), len(e.drop))
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math"
-	"slices"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -113,11 +111,7 @@ func (s *Store) Put(ctx context.Context, p Place, m *exact.Map) error {
 	s.mu.Lock()
 	on := s.on[p]
 	s.mu.Unlock()
-	changed, some := m.ChangedFrom()
-	if !some {
-		changed = math.MaxInt64
-	}
-	e := plan(on, slices.Collect(m.Runs()), changed)
+	e := editsOf(on, m)
 	var records []*kgo.Record
 	for _, n := range e.drop {
 		r, err := record(p.key(kindRuns, n), nil)
