@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -96,21 +97,22 @@ func TestG1G2_EveryShape(t *testing.T) {
 	}
 }
 
-// writeShapes writes shapes side by side.
+// writeShapes writes shapes side by side. They are no parallel tests: those wait
+// for their turn behind other tests, and the time they have would run out there.
 func writeShapes(t *testing.T, all []shape) {
 	t.Helper()
-	t.Run("write", func(t *testing.T) {
-		for _, s := range all {
-			t.Run(s.topic, func(t *testing.T) {
-				t.Parallel()
-				if err := s.write(at(s.topic)); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-	})
-	if t.Failed() {
-		t.FailNow()
+	errs := make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, s := range all {
+		wg.Go(func() {
+			if err := s.write(at(s.topic)); err != nil {
+				errs[i] = fmt.Errorf("write %s: %w", s.topic, err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
 	}
 }
 
