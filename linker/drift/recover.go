@@ -160,16 +160,18 @@ func BySequence(recorded *exact.Map, seq int32) (src int64, ok bool) {
 const openEnd = 1 << 30
 
 // holder finds the source offset of a sequence, in the last run that has it, and
-// how many of its run follow, itself included.
+// how many of its run follow, itself included. A run may be longer than there are
+// sequences: of its records that have this one it is the nearest to its end.
 func holder(runs []exact.Run, seq int32) (src, n int64, ok bool) {
 	for i := len(runs) - 1; i >= 0; i-- {
 		r := runs[i]
-		behind := int64(seqAfter(seq, -int64(r.Seq)))
-		switch {
-		case behind < r.Count:
-			return r.Src + behind, r.Count - behind + beyond(runs, i), true
-		case i == len(runs)-1 && behind-r.Count < openEnd:
-			return r.Src + behind, openEnd, true
+		if i == len(runs)-1 {
+			if ahead := int64(seqAfter(seq, -int64(r.SeqEnd()))); ahead < openEnd {
+				return r.SrcEnd() + ahead, openEnd, true
+			}
+		}
+		if behind := int64(seqAfter(r.SeqEnd(), -int64(seq))); behind > 0 && behind <= r.Count {
+			return r.SrcEnd() - behind, behind + beyond(runs, i), true
 		}
 	}
 	return 0, 0, false

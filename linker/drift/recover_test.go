@@ -66,6 +66,31 @@ func TestRecover(t *testing.T) {
 	}
 }
 
+// TestRecoverBeyondAllSequences: a run of more records than there are sequences goes
+// on where it ended.
+func TestRecoverBeyondAllSequences(t *testing.T) {
+	for _, count := range []int64{1<<30 - 1, 1 << 30, 1<<31 - 1, 1 << 31, 3_000_000_000, 9_000_000_000} {
+		run := exact.Run{Src: 7, Dst: 20, Count: count, Seq: math.MaxInt32 - 3}
+		seq := func(n int64) int32 { return seqAfter(run.Seq, n) }
+		cursor := Position{Src: run.SrcEnd(), Dst: run.DstEnd(), Seq: run.SeqEnd()}
+		for _, more := range []int64{0, 5} {
+			own := []OwnBatch{{Base: run.DstEnd() - 5, Count: 5, Seq: seq(count - 5)}}
+			if more > 0 {
+				own = append(own, OwnBatch{Base: run.DstEnd(), Count: more, Seq: seq(count)})
+			}
+			end := run.DstEnd() + more
+			m, at, err := Recover(mapOf(t, run), cursor, Scan{From: run.DstEnd() - 1, End: end, Own: own})
+			if want := (Position{Src: run.SrcEnd() + more, Dst: end, Seq: seq(count + more)}); err != nil || at != want {
+				t.Errorf("%d and %d more: %+v, %v; want %+v", count, more, at, err, want)
+				continue
+			}
+			if got := allRuns(m); len(got) != 1 || got[0].Src != run.Src || got[0].Count != count+more {
+				t.Errorf("%d and %d more: %+v", count, more, got)
+			}
+		}
+	}
+}
+
 func TestScanFrom(t *testing.T) {
 	m := mapOf(t, exact.Run{Src: 3, Dst: 100, Count: 10})
 	for _, c := range []struct {
