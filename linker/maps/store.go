@@ -112,33 +112,52 @@ func (s *Store) Put(ctx context.Context, p Place, m *exact.Map) error {
 	on := s.on[p]
 	s.mu.Unlock()
 	e := editsOf(on, m)
+	now := e.kept
+	for _, stage := range [][]numbered{e.first, e.more} {
+		put, err := s.putChunks(ctx, p, stage)
+		if err != nil {
+			return err
+		}
+		now = append(now, put...)
+	}
+	if err := s.dropChunks(ctx, p, e.drop); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.on[p] = now
+	m.Settled()
+	return nil
+}
+
+// putChunks writes chunks, in any order, and tells them as they are on record then.
+func (s *Store) putChunks(ctx context.Context, p Place, all []numbered) (now []chunk, err error) {
 	var records []*kgo.Record
-	for _, n := range e.drop {
+	for _, c := range all {
+		b, err := exact.Encode(nil, c.runs)
+		if err != nil {
+			return nil, fmt.Errorf("encode chunk %d of the map of %s[%d]: %w", c.number, p.Topic, p.Partition, err)
+		}
+		r, err := record(p.key(kindRuns, c.number), b)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, r)
+		now = append(now, chunk{c.number, len(c.runs), c.runs[len(c.runs)-1].SrcEnd(), b})
+	}
+	return now, s.write(ctx, records)
+}
+
+func (s *Store) dropChunks(ctx context.Context, p Place, numbers []int64) error {
+	var records []*kgo.Record
+	for _, n := range numbers {
 		r, err := record(p.key(kindRuns, n), nil)
 		if err != nil {
 			return err
 		}
 		records = append(records, r)
 	}
-	for _, c := range e.put {
-		b, err := exact.Encode(nil, c.runs)
-		if err != nil {
-			return fmt.Errorf("encode chunk %d of the map of %s[%d]: %w", c.number, p.Topic, p.Partition, err)
-		}
-		r, err := record(p.key(kindRuns, c.number), b)
-		if err != nil {
-			return err
-		}
-		records = append(records, r)
-	}
-	if err := s.write(ctx, records); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.on[p] = e.now
-	m.Settled()
-	return nil
+	return s.write(ctx, records)
 }
 
 // PutCursor writes how far a partition's mirror has come.
@@ -188,9 +207,8 @@ func record(k key, value []byte) (*kgo.Record, error) {
 	return &kgo.Record{Topic: TopicName, Key: b, Value: value}, nil
 }
 
-// write returns once all records are acknowledged. Of one producer and partition
-// they stand in the log in this order. What failed may still arrive: the next Load
-// tells.
+// write returns once all records are acknowledged. After an error any of them may be
+// on record, and what failed may still arrive: the next Load tells.
 func (s *Store) write(ctx context.Context, records []*kgo.Record) error {
 	if len(records) == 0 {
 		return nil

@@ -44,7 +44,7 @@ func newCluster(t testing.TB) *kfake.Cluster {
 
 func newClient(t testing.TB, c *kfake.Cluster) *kgo.Client {
 	t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.DisableClientMetrics(), kgo.MetadataMinAge(50*time.Millisecond))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.DisableClientMetrics(), kgo.MetadataMinAge(50*time.Millisecond), kgo.ProducerLinger(0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func (v *View) read(p Place) (*exact.Map, Cursor, []chunk, error) {
 	if h == nil {
 		return &exact.Map{}, Cursor{}, nil, nil
 	}
-	var runs []exact.Run
+	var parts [][]exact.Run
 	var chunks []chunk
 	for _, n := range slices.Sorted(maps.Keys(h.chunks)) {
 		part, err := decodeRuns(h.chunks[n])
@@ -101,7 +101,8 @@ func (v *View) read(p Place) (*exact.Map, Cursor, []chunk, error) {
 		if err != nil {
 			return nil, Cursor{}, nil, place(p, err)
 		}
-		runs, chunks = append(runs, part...), append(chunks, chunkOf(n, part))
+		parts = append(parts, part)
+		chunks = append(chunks, chunk{n, len(part), part[len(part)-1].SrcEnd(), h.chunks[n]})
 	}
 	var c Cursor
 	var err error
@@ -110,7 +111,7 @@ func (v *View) read(p Place) (*exact.Map, Cursor, []chunk, error) {
 			return nil, Cursor{}, nil, place(p, err)
 		}
 	}
-	m, err := exact.FromRuns(runs, 0)
+	m, err := join(chunks, parts)
 	if err != nil {
 		return nil, Cursor{}, nil, place(p, fmt.Errorf("%w: %w", ErrCorrupt, err))
 	}

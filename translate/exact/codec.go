@@ -10,8 +10,13 @@ import (
 // version is that of the bytes. Another way to write runs needs another one.
 const version = 1
 
-// MaxChunk is the most runs in one encoded chunk: some 1.5 KB.
-const MaxChunk = 256
+const (
+	// MaxChunk is up to how many runs a chunk is filled by adding to it: some 1.5 KB.
+	MaxChunk = 256
+	// MostRuns is the most in one encoded chunk: at a dozen bytes each it stays below
+	// 1 MB, which is what a broker takes.
+	MostRuns = 1 << 16
+)
 
 // minRunBytes is the least that one run takes.
 const minRunBytes = 4
@@ -23,13 +28,13 @@ var (
 	ErrCorrupt = errors.New("runs do not hold together")
 )
 
-// Encode appends runs to b, in order (E1), at most MaxChunk of them. Each is
+// Encode appends runs to b, in order (E1), at most MostRuns of them. Each is
 // written by its distance from the one before, so that it takes four to a dozen
 // bytes: the gap in source offsets, the gap in target offsets, the count, and by
 // how much the sequence is not the one that follows, which is 0 as a rule.
 func Encode(b []byte, runs []Run) ([]byte, error) {
-	if len(runs) > MaxChunk {
-		return nil, fmt.Errorf("%d runs in a chunk, at most %d", len(runs), MaxChunk)
+	if len(runs) > MostRuns {
+		return nil, fmt.Errorf("%d runs in a chunk, at most %d", len(runs), MostRuns)
 	}
 	b = append(b, version)
 	b = binary.AppendUvarint(b, uint64(len(runs)))
@@ -70,7 +75,7 @@ func Decode(b []byte) ([]Run, error) {
 		return nil, fmt.Errorf("%w: %d, this klink knows %d", ErrNewer, b[0], version)
 	}
 	b = b[1:]
-	n, b, err := number(b, MaxChunk)
+	n, b, err := number(b, MostRuns)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func TestEncodeRefuses(t *testing.T) {
 		"an overlap":    {one, {Src: 2, Dst: 9, Count: 1}},
 		"a lower copy":  {one, {Src: 9, Dst: 2, Count: 1}},
 		"the rest":      {one, {Src: 3, Dst: 3, Count: 1, Seq: 2}},
-		"too many runs": make([]Run, MaxChunk+1),
+		"too many runs": make([]Run, MostRuns+1),
 	} {
 		if b, err := Encode(nil, runs); err == nil {
 			t.Errorf("%s: %x", name, b)

@@ -140,7 +140,7 @@ func (m *Map) BySeq(seq int32) (src int64, ok bool) {
 	}
 	for i := len(m.runs) - 1; i >= 0; i-- {
 		r := m.runs[i]
-		if behind := int64(addSeq(r.SeqEnd(), -int64(seq))); behind <= r.Count {
+		if behind := int64(addSeq(r.SeqEnd(), -int64(seq))); behind > 0 && behind <= r.Count {
 			return r.SrcEnd() - behind, true
 		}
 	}

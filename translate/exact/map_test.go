@@ -222,6 +222,25 @@ func TestBySeq(t *testing.T) {
 			t.Errorf("sequence %d: %d", seq, got)
 		}
 	}
+	// Behind a fence sequences begin at 0 again, and the one that would have come next
+	// belongs to nobody.
+	fenced := &Map{}
+	for _, r := range []Run{{0, 0, 10, 0}, {10, 11, 3, 0}} {
+		if err := fenced.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, ok := fenced.BySeq(10); ok {
+		t.Errorf("a sequence that was never used: %d", got)
+	}
+	// A run may be longer than there are sequences: the nearest to the end counts.
+	long := &Map{}
+	if err := long.Add(Run{Count: 3_000_000_000}); err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := long.BySeq(addSeq(0, 2_999_999_999)); !ok || got != 2_999_999_999 {
+		t.Errorf("the last of three billion: %d %v", got, ok)
+	}
 	if _, ok := new(Map).BySeq(0); ok {
 		t.Error("an empty map knows a sequence")
 	}
