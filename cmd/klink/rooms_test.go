@@ -40,6 +40,7 @@ var rooms = []room{
 	{"linker/maps", []string{"fetcher/feed", "linker/ownlog", "linker/remote", "linker/state", "translate/exact"}, "it stores maps and knows nothing of who makes them"},
 	{"linker/groups/commits", []string{"fetcher/batch", "fetcher/leaders", "linker/remote", "linker/state"}, "it follows a log and knows nothing of what is done with it"},
 	{"translate/exact", nil, "where copies lie is pure"},
+	{"translate/mm2", nil, "bytes, names and rules of MirrorMaker 2 are a leaf"},
 	{"linker/...", []string{"fetcher/batch", "fetcher/feed", "fetcher/leaders", "linker/...", "translate/..."}, "the target side declares what it needs of the source side in ports.go"},
 	{"comparator", []string{"fetcher/batch", "fetcher/leaders"}, "the audit shares no code with what it audits but the reader of batches"},
 	{"cmd/lab/...", []string{"cmd/lab/..."}, "the clusters and judges of tests share no code with what they judge"},
