@@ -29,6 +29,13 @@ func DigestPartition(ctx context.Context, c Cluster, p Partition, o ReadOptions)
 	return d, err
 }
 
+// EachRecord reads the range of a partition that o names, and calls fn with every
+// record of it, in order.
+func EachRecord(ctx context.Context, c Cluster, p Partition, o ReadOptions, fn func(*kgo.Record)) error {
+	_, err := readRange(ctx, c, p, o, fn)
+	return err
+}
+
 // readRange calls fn with every record that o names, and gives the range.
 func readRange(ctx context.Context, c Cluster, p Partition, o ReadOptions, fn func(*kgo.Record)) (Digest, error) {
 	bounds, err := ReadBounds(ctx, c, o.Isolation, p.Topic)

@@ -8,9 +8,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"klink/cmd/lab"
+	"klink/cmd/lab/install"
+	"klink/cmd/lab/proc"
 )
 
 // bench is one run of the program.
@@ -24,6 +27,11 @@ type bench struct {
 	proxied bool // pair's source is behind a proxy
 	warmed  bool // pair has carried something already
 	serial  int
+}
+
+// machine says in one line what the figures were taken on.
+func machine() string {
+	return strings.Join(append(proc.Machine(), "Apache Kafka "+install.Newest+" (one broker a side, replication factor 1, loopback)"), ", ")
 }
 
 func newBench(ctx context.Context, o options) (*bench, error) {
@@ -230,7 +238,7 @@ func (b *bench) during(j job, f func(*mirror) (map[string]float64, error)) (map[
 	values, err := f(m)
 	if err == nil {
 		var peak int64
-		if peak, err = peakMemory(m.PID()); err == nil {
+		if peak, err = proc.PeakMemory(m.PID()); err == nil {
 			values[peakRSS] = float64(peak) / (1 << 20)
 		}
 	}

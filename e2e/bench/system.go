@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"embed"
 	"errors"
 	"fmt"
 	"os"
@@ -10,10 +9,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"text/template"
 	"time"
 
 	"klink/cmd/lab/install"
+	"klink/cmd/lab/mm2"
 	"klink/cmd/lab/process"
 )
 
@@ -24,8 +23,8 @@ const (
 	loopSystem  = "loop"
 )
 
-// The settings that were best of those tried; mm2/README.md has the results. For
-// latency the producers' linger has to be short.
+// The settings that were best of those tried; README.md of package mm2 has the
+// results. For latency the producers' linger has to be short.
 const (
 	bestMM2        = "idempotent"
 	bestMM2Latency = "linger5"
@@ -47,25 +46,9 @@ func mm2SettingsOf(system string, w workload) string {
 	}
 }
 
-//go:embed mm2/*.properties
-var mm2Files embed.FS
-
-// mm2Settings are the names of the committed settings.
-func mm2Settings() []string {
-	entries, err := mm2Files.ReadDir("mm2")
-	if err != nil {
-		panic(err) // it was embedded at build time
-	}
-	var names []string
-	for _, e := range entries {
-		names = append(names, strings.TrimSuffix(e.Name(), ".properties"))
-	}
-	return names
-}
-
 func systemNames() []string {
 	names := []string{klinkSystem, mm2System, loopSystem}
-	for _, s := range mm2Settings() {
+	for _, s := range mm2.Names() {
 		names = append(names, mm2System+":"+s)
 	}
 	return names
@@ -146,52 +129,10 @@ func (l *launcher) command(j job) (*exec.Cmd, error) {
 	case j.system == loopSystem:
 		return exec.Command(l.self, loopCommand, "-source", src, "-target", dst, "-topic", j.workload.topic(), fmt.Sprintf("-keep=%t", j.workload.kind == keeping)), nil
 	}
-	text, jvm, err := mm2Properties(mm2SettingsOf(j.system, j.workload), mm2Values{
+	return mm2.Command(l.kafka, j.dir, mm2SettingsOf(j.system, j.workload), mm2.Values{
 		Source: src, Target: dst, Topics: j.workload.topic(), Codec: j.workload.codec.String(),
 		S: "s" + strconv.Itoa(j.serial), T: "t" + strconv.Itoa(j.serial),
 	})
-	if err != nil {
-		return nil, err
-	}
-	path := filepath.Join(j.dir, "mm2.properties")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		return nil, err
-	}
-	// The process outlives no job: stop ends it, and the kernel at the latest.
-	jvm = append(jvm, "-Djava.io.tmpdir="+filepath.Dir(path)) // native codecs are unpacked there
-	return l.kafka.Command(context.Background(), jvm, "org.apache.kafka.connect.mirror.MirrorMaker", path), nil
-}
-
-// mm2Values fill a settings file in.
-type mm2Values struct {
-	Source, Target string // bootstrap addresses
-	S, T           string // aliases: new ones for each run, so that it begins afresh
-	Topics, Codec  string
-}
-
-var errNoJVM = errors.New("the first line is not '# jvm: FLAGS'")
-
-// mm2Properties gives a settings file filled in, and the flags of the Java
-// launcher from its first line.
-func mm2Properties(name string, v mm2Values) (text string, jvm []string, err error) {
-	raw, err := mm2Files.ReadFile("mm2/" + name + ".properties")
-	if err != nil {
-		return "", nil, fmt.Errorf("settings of MirrorMaker 2: %w", err)
-	}
-	first, _, _ := strings.Cut(string(raw), "\n")
-	flags, ok := strings.CutPrefix(first, "# jvm: ")
-	if !ok {
-		return "", nil, fmt.Errorf("mm2/%s.properties: %w", name, errNoJVM)
-	}
-	tmpl, err := template.New(name).Parse(string(raw))
-	if err != nil {
-		return "", nil, err
-	}
-	var b strings.Builder
-	if err := tmpl.Execute(&b, v); err != nil {
-		return "", nil, err
-	}
-	return b.String(), strings.Fields(flags), nil
 }
 
 // stop ends the system: klink and the loop in order, MirrorMaker 2, whose state

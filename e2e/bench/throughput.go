@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"klink/cmd/lab"
+	"klink/cmd/lab/proc"
 )
 
 var (
@@ -164,10 +165,10 @@ func (w *watch) complete() bool {
 func measureUsage(m *mirror, p *pair) (usage, error) {
 	var u usage
 	var errs [5]error
-	u.mirror, errs[0] = processTime(m.PID())
-	u.src, errs[1] = processTime(p.src.Broker(onlyBroker).PID())
-	u.dst, errs[2] = processTime(p.dst.Broker(onlyBroker).PID())
-	u.self, errs[3] = processTime(os.Getpid())
-	u.all, errs[4] = machineTime()
+	u.mirror, errs[0] = proc.CPUTime(m.PID())
+	u.src, errs[1] = proc.CPUTime(p.src.Broker(onlyBroker).PID())
+	u.dst, errs[2] = proc.CPUTime(p.dst.Broker(onlyBroker).PID())
+	u.self, errs[3] = proc.CPUTime(os.Getpid())
+	u.all, errs[4] = proc.MachineTime()
 	return u, errors.Join(errs[:]...)
 }

@@ -1,4 +1,4 @@
-package main
+package proc
 
 import (
 	"errors"
@@ -8,18 +8,17 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"klink/cmd/lab/install"
 )
 
 // tick is the unit of processor time in /proc: USER_HZ is 100 on every
 // architecture that Go runs on.
 const tick = time.Second / 100
 
-var errProc = errors.New("unexpected text in /proc")
+// ErrText says that /proc does not hold what it is known to.
+var ErrText = errors.New("unexpected text in /proc")
 
-// processTime is the user and system time that a process has used.
-func processTime(pid int) (time.Duration, error) {
+// CPUTime is the user and system time that a process has used.
+func CPUTime(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
@@ -32,12 +31,12 @@ func processTime(pid int) (time.Duration, error) {
 func parseStat(text string) (time.Duration, error) {
 	i := strings.LastIndexByte(text, ')')
 	if i < 0 {
-		return 0, fmt.Errorf("%w: no name in %q", errProc, text)
+		return 0, fmt.Errorf("%w: no name in %q", ErrText, text)
 	}
 	const user, system = 14 - 3, 15 - 3
 	fields := strings.Fields(text[i+1:])
 	if len(fields) <= system {
-		return 0, fmt.Errorf("%w: %d fields", errProc, len(fields))
+		return 0, fmt.Errorf("%w: %d fields", ErrText, len(fields))
 	}
 	return sumTicks(fields[user], fields[system])
 }
@@ -47,15 +46,15 @@ func sumTicks(fields ...string) (time.Duration, error) {
 	for _, f := range fields {
 		n, err := strconv.ParseInt(f, 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("%w: %w", errProc, err)
+			return 0, fmt.Errorf("%w: %w", ErrText, err)
 		}
 		sum += time.Duration(n) * tick
 	}
 	return sum, nil
 }
 
-// peakMemory is the largest resident size that a process has had, in bytes.
-func peakMemory(pid int) (int64, error) {
+// PeakMemory is the largest resident size that a process has had, in bytes.
+func PeakMemory(pid int) (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
@@ -72,19 +71,19 @@ func parseKiB(text, key string) (int64, error) {
 		}
 		fields := strings.Fields(rest)
 		if len(fields) != 2 || fields[1] != "kB" {
-			return 0, fmt.Errorf("%w: %q", errProc, line)
+			return 0, fmt.Errorf("%w: %q", ErrText, line)
 		}
 		n, err := strconv.ParseInt(fields[0], 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("%w: %w", errProc, err)
+			return 0, fmt.Errorf("%w: %w", ErrText, err)
 		}
 		return n << 10, nil
 	}
-	return 0, fmt.Errorf("%w: no %s", errProc, key)
+	return 0, fmt.Errorf("%w: no %s", ErrText, key)
 }
 
-// machineTime is the time that all cores together were busy.
-func machineTime() (time.Duration, error) {
+// MachineTime is the time that all cores together were busy.
+func MachineTime() (time.Duration, error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return 0, err
@@ -99,15 +98,15 @@ func parseMachineStat(text string) (time.Duration, error) {
 	line, _, _ := strings.Cut(text, "\n")
 	fields := strings.Fields(line)
 	if len(fields) < 9 || fields[0] != "cpu" {
-		return 0, fmt.Errorf("%w: %q", errProc, line)
+		return 0, fmt.Errorf("%w: %q", ErrText, line)
 	}
 	return sumTicks(fields[1], fields[2], fields[3], fields[6], fields[7], fields[8])
 }
 
-// machine says in one line what the figures were taken on. What the system does
+// Machine says in some words what figures were taken on. What the system does
 // not tell is left out.
-func machine() string {
-	parts := []string{fmt.Sprintf("%d cores", runtime.NumCPU())}
+func Machine() (parts []string) {
+	parts = []string{fmt.Sprintf("%d cores", runtime.NumCPU())}
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
 		if model := parseModel(string(text)); model != "" {
 			parts[0] += " " + model
@@ -121,7 +120,7 @@ func machine() string {
 	if text, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		parts = append(parts, runtime.GOOS+" "+strings.TrimSpace(string(text)))
 	}
-	return strings.Join(append(parts, runtime.Version(), "Apache Kafka "+install.Newest+" (one broker a side, replication factor 1, loopback)"), ", ")
+	return append(parts, runtime.Version())
 }
 
 // parseModel finds the processor's name in /proc/cpuinfo.

@@ -1,4 +1,4 @@
-package main
+package proc
 
 import (
 	"errors"
@@ -19,8 +19,8 @@ func TestParseStatSkipsAnyName(t *testing.T) {
 
 func TestParseStatRefusesOtherText(t *testing.T) {
 	for _, text := range []string{"", "1 (x", "1 (x) S 1 2 3", "1 (x) S 1 1 1 0 -1 1 1 1 1 1 user 566 7"} {
-		if _, err := parseStat(text); !errors.Is(err, errProc) {
-			t.Errorf("parseStat(%q) = %v, want errProc", text, err)
+		if _, err := parseStat(text); !errors.Is(err, ErrText) {
+			t.Errorf("parseStat(%q) = %v, want ErrText", text, err)
 		}
 	}
 }
@@ -34,8 +34,8 @@ func TestParseMachineStatLeavesIdleAndGuestOut(t *testing.T) {
 		t.Errorf("busy for %s, want %s", got, want)
 	}
 	for _, text := range []string{"", "intr 1 2 3", "cpu 1 2 3", "cpu  100 20 30 999 888 4 x 6 777 666\n"} {
-		if _, err := parseMachineStat(text); !errors.Is(err, errProc) {
-			t.Errorf("parseMachineStat(%q) = %v, want errProc", text, err)
+		if _, err := parseMachineStat(text); !errors.Is(err, ErrText) {
+			t.Errorf("parseMachineStat(%q) = %v, want ErrText", text, err)
 		}
 	}
 }
@@ -47,8 +47,8 @@ func TestParseKiB(t *testing.T) {
 		t.Errorf("VmHWM = %d, %v; want %d", got, err, 2<<20)
 	}
 	for _, key := range []string{"Name", "VmSwap"} {
-		if _, err := parseKiB(status, key); !errors.Is(err, errProc) {
-			t.Errorf("parseKiB(%s) = %v, want errProc", key, err)
+		if _, err := parseKiB(status, key); !errors.Is(err, ErrText) {
+			t.Errorf("parseKiB(%s) = %v, want ErrText", key, err)
 		}
 	}
 }
