@@ -26,7 +26,12 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(asKlink) != "" {
+		os.Exit(Run(context.Background(), append([]string{"klink"}, os.Args[1:]...), os.Stdin, os.Stdout, os.Stderr))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func golden(t testing.TB, file, got string) {
 	t.Helper()

@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -135,7 +136,7 @@ func (s *shell) compareAll(c *cli.Context, cfg *config.Config, req CompareReques
 func (s *shell) tellCompared(r comparator.Result, folder string, asJSON, fold bool) error {
 	var err error
 	if folder != "" {
-		err = writeReport(folder, r)
+		err = writeReport(folder, "compare", r, func(w io.Writer) error { return comparator.WritePage(w, r) })
 	}
 	if asJSON {
 		return errors.Join(err, show.JSON(s.out, "compare", r))
@@ -155,21 +156,22 @@ func compareError(r comparator.Result) error {
 	}
 }
 
-// writeReport writes a result for a person and for a program.
-func writeReport(folder string, r comparator.Result) error {
+// writeReport writes a result for a person and for a program: COMMAND.json and
+// COMMAND.html in a folder.
+func writeReport(folder, command string, result any, page func(io.Writer) error) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("make the report's folder: %w", err)
 	}
-	write := func(name string, do func(*os.File) error) error {
-		f, err := os.Create(filepath.Join(folder, name))
+	write := func(suffix string, do func(io.Writer) error) error {
+		f, err := os.Create(filepath.Join(folder, command+suffix))
 		if err != nil {
 			return err
 		}
 		return errors.Join(do(f), f.Close())
 	}
 	return errors.Join(
-		write("compare.json", func(f *os.File) error { return show.JSON(f, "compare", r) }),
-		write("compare.html", func(f *os.File) error { return comparator.WritePage(f, r) }))
+		write(".json", func(w io.Writer) error { return show.JSON(w, command, result) }),
+		write(".html", page))
 }
 
 // comparing keeps a line with how far it is up to date for somebody who waits at

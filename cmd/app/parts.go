@@ -8,6 +8,7 @@ import (
 
 	"klink/cmd/config"
 	"klink/comparator"
+	"klink/contrast"
 	"klink/linker/describe"
 	"klink/linker/state"
 	"klink/linker/survey"
@@ -33,6 +34,8 @@ type Parts struct {
 	// Compare reads both clusters of the configuration's links and tells how they
 	// differ. It writes nothing.
 	Compare func(ctx context.Context, cfg *config.Config, req CompareRequest) (comparator.Result, error)
+	// Contrast sets the modes side by side on clusters that it starts and ends.
+	Contrast func(ctx context.Context, req ContrastRequest) (contrast.Result, error)
 	// Describe tells what is on record on the targets of the configuration's links.
 	// The configuration may lack sources. It writes nothing.
 	Describe func(ctx context.Context, cfg *config.Config, req DescribeRequest) (describe.Result, error)

@@ -45,6 +45,7 @@ func production() Parts {
 		Probe:            probeTarget,
 		Plan:             planLinks,
 		Compare:          compareLinks,
+		Contrast:         runContrast(thisProgram),
 		Describe:         describeTargets,
 		Console:          openConsole,
 		Switch:           openSwitch,

@@ -43,6 +43,7 @@ var rooms = []room{
 	{"translate/mm2", nil, "bytes, names and rules of MirrorMaker 2 are a leaf"},
 	{"linker/...", []string{"fetcher/batch", "fetcher/feed", "fetcher/leaders", "linker/...", "translate/..."}, "the target side declares what it needs of the source side in ports.go"},
 	{"comparator", []string{"fetcher/batch", "fetcher/leaders"}, "the audit shares no code with what it audits but the reader of batches"},
+	{"contrast", []string{"cmd/lab"}, "modes are reached through the interface that contrast declares, and judged from outside"},
 	{"cmd/lab/...", []string{"cmd/lab/..."}, "the clusters and judges of tests share no code with what they judge"},
 	{"cmd/demo", []string{"cmd/lab/...", "cmd/config", "cmd/telemetry", "linker/state"}, "the demo is given the daemon as klink run builds it, and judges it from outside"},
 	{"cmd/app/...", []string{"..."}, "the wiring knows every room"},
