@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -40,17 +41,16 @@ type act struct {
 	load  *load
 	// followers are the groups at the source, steps how often each has committed, of
 	// so many in all.
-	followers    []*follower
-	steps        int
-	step         int
-	sentAt       []map[lab.Partition]int64 // what the source had at each step
-	commits      []map[lab.Partition]int64 // of each group, the last ones
-	mirror       Mirror
-	tail         *audience   // of all at the target
-	audiences    []*audience // the groups at the target
-	closedGroups bool
-	evidence     evidence
-	ended        chan struct{}
+	followers []*follower
+	steps     int
+	step      int
+	sentAt    []map[lab.Partition]int64 // what the source had at each step
+	commits   []map[lab.Partition]int64 // of each group, the last ones
+	mirror    Mirror
+	tail      *audience   // of all at the target
+	audiences []*audience // the groups at the target
+	evidence  evidence
+	ended     chan struct{}
 }
 
 // run is the whole of it but for the end.
@@ -88,7 +88,7 @@ func (a *act) prepare(ctx context.Context) (err error) {
 	if err := lab.CreateTopics(ctx, a.stage.Source, a.specs()...); err != nil {
 		return err
 	}
-	if a.load, err = newLoad(a.stage.Source, newScript(a.o.Seed, a.o.Rate), a.o.Prefix); err != nil {
+	if a.load, err = newLoad(a.stage.Source, newScript(a.o.Seed, a.o.Rate), a.stage.Prefix); err != nil {
 		return err
 	}
 	for range history {
@@ -98,7 +98,7 @@ func (a *act) prepare(ctx context.Context) (err error) {
 	}
 	for _, p := range parts {
 		if p.keys > 0 && a.stage.Clean != nil {
-			if err := a.stage.Clean(ctx, a.o.Prefix+p.name); err != nil {
+			if err := a.stage.Clean(ctx, a.stage.Prefix+p.name); err != nil {
 				return err
 			}
 		}
@@ -106,10 +106,10 @@ func (a *act) prepare(ctx context.Context) (err error) {
 	if err := a.load.sendBulk(ctx, a.o.Seed, a.bulkRecords()); err != nil {
 		return err
 	}
-	a.evidence.prefix, a.evidence.partitions = a.o.Prefix, a.load.partitions()
+	a.evidence.prefix, a.evidence.partitions = a.stage.Prefix, a.load.partitions()
 	a.steps = 1 + a.settleTick()/groupEvery
 	for _, m := range company {
-		f, err := follow(a.stage.Source, a.o.Prefix+m.name, a.evidence.partitions)
+		f, err := follow(a.stage.Source, a.stage.Prefix+m.name, a.evidence.partitions)
 		if err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func (a *act) specs() (all []lab.TopicSpec) {
 			configs["cleanup.policy"], configs["min.cleanable.dirty.ratio"] = "compact", "0.01"
 			configs["segment.ms"] = fmt.Sprint((historyStep / 2).Milliseconds())
 		}
-		all = append(all, lab.TopicSpec{Name: a.o.Prefix + p.name, Partitions: p.partitions, Configs: configs})
+		all = append(all, lab.TopicSpec{Name: a.stage.Prefix + p.name, Partitions: p.partitions, Configs: configs})
 	}
 	return all
 }
@@ -154,12 +154,12 @@ func (a *act) walk(ctx context.Context, sent map[lab.Partition]int64) error {
 
 // start starts the mirror and waits until it has copied what there was.
 func (a *act) start(ctx context.Context, abort context.CancelCauseFunc) (err error) {
-	job := Job{Source: a.stage.Source, Target: a.stage.Target}
+	job := Job{Name: strings.TrimRight(a.stage.Prefix, "-"), Source: a.stage.Source, Target: a.stage.Target}
 	for _, s := range a.specs() {
 		job.Topics = append(job.Topics, s.Name)
 	}
 	for _, m := range company {
-		job.Groups = append(job.Groups, a.o.Prefix+m.name)
+		job.Groups = append(job.Groups, a.stage.Prefix+m.name)
 	}
 	if a.mirror, err = a.mode.Start(ctx, job); err != nil {
 		return err
@@ -186,14 +186,14 @@ func (a *act) start(ctx context.Context, abort context.CancelCauseFunc) (err err
 func (a *act) names() map[string]string {
 	names := map[string]string{}
 	for _, p := range parts {
-		names[a.o.Prefix+p.name] = a.mirror.TargetTopic(a.o.Prefix + p.name)
+		names[a.stage.Prefix+p.name] = a.mirror.TargetTopic(a.stage.Prefix + p.name)
 	}
 	return names
 }
 
 // watchBulk looks how fast the bulk comes, until all is there.
 func (a *act) watchBulk(ctx context.Context) error {
-	ends, err := newEnds(a.stage.Target, a.mirror.TargetTopic(a.o.Prefix+bulkPart.name), bulkPart.partitions)
+	ends, err := newEnds(a.stage.Target, a.mirror.TargetTopic(a.stage.Prefix+bulkPart.name), bulkPart.partitions)
 	if err != nil {
 		return err
 	}
@@ -281,7 +281,7 @@ func (a *act) settle(ctx context.Context) error {
 // exact is whether every group would go on exactly where it stopped.
 func (a *act) exact(ctx context.Context) bool {
 	for i, m := range company {
-		places, err := a.mirror.Resume(ctx, a.o.Prefix+m.name)
+		places, err := a.mirror.Resume(ctx, a.stage.Prefix+m.name)
 		if err != nil {
 			return false
 		}

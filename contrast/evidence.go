@@ -34,14 +34,14 @@ type groupEvidence struct {
 
 // result measures.
 func (e evidence) result() ModeResult {
-	r := ModeResult{Findings: []string{}, Topics: []TopicResult{}, Groups: []GroupResult{}, MBPerSecond: e.pace.megabytesPerSecond(),
+	r := ModeResult{Weight: &Weight{}, Findings: []string{}, Topics: []TopicResult{}, Groups: []GroupResult{}, MBPerSecond: e.pace.megabytesPerSecond(),
 		CPUSecondsPerGB: e.pace.cpuPerGB(), PeakMemoryBytes: e.memory}
 	if e.carried != nil {
 		r.CarriedSeconds = seconds(*e.carried)
 	}
 	for _, p := range parts {
 		t := e.topic(p)
-		r.Weight, r.Topics = r.plus(t.Weight), append(r.Topics, t)
+		*r.Weight, r.Topics = r.plus(t.Weight), append(r.Topics, t)
 	}
 	r.EqualShare = share(r.SameOffset, r.Copied)
 	e.measureGroups(&r)

@@ -172,12 +172,12 @@ func TestPace(t *testing.T) {
 func TestJudge(t *testing.T) {
 	all := Promise{NothingLost: true, NothingTwice: true, SameOffsets: true, NothingReadAgain: true}
 	some := seconds(time.Second)
-	good := ModeResult{Promise: all, Weight: Weight{Copied: 5, SameOffset: 5}, Groups: []GroupResult{{Group: "g", SwitchSeconds: some}}}
+	good := ModeResult{Promise: all, Weight: &Weight{Copied: 5, SameOffset: 5}, Groups: []GroupResult{{Group: "g", SwitchSeconds: some}}}
 	if got := judge(good); len(got) > 0 {
 		t.Errorf("%v", got)
 	}
 	for name, spoil := range map[string]func(*ModeResult){
-		"nothing copied": func(r *ModeResult) { r.Weight = Weight{} },
+		"nothing copied": func(r *ModeResult) { r.Weight = &Weight{} },
 		"lost":           func(r *ModeResult) { r.Lost = 1 },
 		"twice":          func(r *ModeResult) { r.Twice = 1 },
 		"aborted shown":  func(r *ModeResult) { r.Revealed = 1 },
@@ -187,7 +187,8 @@ func TestJudge(t *testing.T) {
 		"never given":    func(r *ModeResult) { r.Groups = []GroupResult{{Group: "g", SwitchSeconds: some, NeverGiven: 1}} },
 		"no new record":  func(r *ModeResult) { r.Groups = []GroupResult{{Group: "g"}} },
 	} {
-		bad := good
+		bad, weight := good, *good.Weight
+		bad.Weight = &weight
 		spoil(&bad)
 		if got := judge(bad); len(got) != 1 {
 			t.Errorf("%s: %v", name, got)

@@ -29,6 +29,8 @@ type Mode interface {
 
 // Job is what a mode is to mirror.
 type Job struct {
+	// Name is of [a-z0-9-], and no other run's on these clusters.
+	Name           string
 	Source, Target Cluster
 	Topics, Groups []string
 }
@@ -48,7 +50,8 @@ type Mirror interface {
 	Resume(ctx context.Context, group string) (map[lab.Partition]int64, error)
 	// Usage is what it has used so far.
 	Usage() (Usage, error)
-	// Stop ends it. Later calls do nothing.
+	// Stop ends it, and takes away what it alone has left behind. Later calls do
+	// nothing.
 	Stop() error
 }
 
@@ -76,11 +79,13 @@ type Promise struct {
 // Stage is the pair of clusters of one mode's run.
 type Stage struct {
 	Source, Target Cluster
+	// Prefix is before the name of each topic and group of the run.
+	Prefix string
 	// Clean makes the source's cleaner pass over a compacted topic, and returns when
 	// it has; nil where that cannot be ordered.
 	Clean func(ctx context.Context, topic string) error
-	// Kill ends the source for good; nil where it may not be killed: then the mirror
-	// is ended in that moment, and the load with it.
+	// Kill ends the source for good; nil where it may not be killed: then the groups
+	// move in that moment all the same.
 	Kill func(ctx context.Context) error
 	// Close ends both clusters, or takes away what was made on them.
 	Close func() error

@@ -25,7 +25,7 @@ func (r Result) Rows() []Row {
 		row, any := Row{Name: name}, false
 		for _, m := range r.Modes {
 			text := ""
-			if m.Error == "" {
+			if m.Weight != nil {
 				text = cell(m)
 			}
 			row.Cells, any = append(row.Cells, text), any || text != ""

@@ -21,13 +21,13 @@ func ptr[T any](v T) *T { return &v }
 // twoModes is a result of one that measured all and one that measured little; a
 // third failed.
 func twoModes() Result {
-	full := ModeResult{Mode: "mirror", Findings: []string{}, Weight: Weight{Acked: 1200, Copied: 1100, SameOffset: 1100, Behind: 100},
+	full := ModeResult{Mode: "mirror", Findings: []string{}, Weight: &Weight{Acked: 1200, Copied: 1100, SameOffset: 1100, Behind: 100},
 		Topics:    []TopicResult{{Topic: "steady", Weight: Weight{Copied: 1100, SameOffset: 1100}}},
 		Groups:    []GroupResult{{Group: "current"}, {Group: "lagging"}},
 		ErrorMean: ptr(0.0), ErrorMax: ptr(int64(0)), CarriedSeconds: ptr(0.012), SwitchSeconds: ptr(1.234), LagP50Seconds: ptr(0.004), LagP99Seconds: ptr(0.05),
 		MBPerSecond: ptr(123.4), CPUSecondsPerGB: ptr(0.75), PeakMemoryBytes: ptr(int64(64 << 20)),
 		Course: []Point{{0, 0.1, 0}, {0.5, 0.2, 0}, {2, 0.1, 0}}}
-	some := ModeResult{Mode: "other", Findings: []string{"3 records are lost"}, Weight: Weight{Acked: 1200, Copied: 1000, SameOffset: 333, Lost: 3, Twice: 2},
+	some := ModeResult{Mode: "other", Findings: []string{"3 records are lost"}, Weight: &Weight{Acked: 1200, Copied: 1000, SameOffset: 333, Lost: 3, Twice: 2},
 		Topics: []TopicResult{{Topic: "steady", Weight: Weight{Copied: 1000, SameOffset: 333}}},
 		Groups: []GroupResult{{Group: "current", ReadAgain: 1234}, {Group: "lagging", NeverGiven: 7}}, PatienceSeconds: 20,
 		ErrorMean: ptr(212.5), ErrorMax: ptr(int64(1234)), Course: []Point{{0, 0.3, 120}, {1, 3, 340}}}

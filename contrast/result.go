@@ -29,7 +29,8 @@ type ModeResult struct {
 	Promise  Promise  `json:"promises"`
 	Findings []string `json:"findings"`
 
-	Weight
+	// Weight is nil, and all its keys absent, where there is an Error.
+	*Weight
 	// EqualShare is the share of copies at the source's offsets.
 	EqualShare *float64      `json:"offsets_equal_share"`
 	Topics     []TopicResult `json:"topics"`

@@ -26,8 +26,6 @@ type Options struct {
 	Modes []Mode
 	// Raise makes the clusters for a mode's run.
 	Raise func(ctx context.Context) (*Stage, error)
-	// Prefix is before the name of each topic and group.
-	Prefix string
 	// Say is told how it goes.
 	Say func(string)
 }

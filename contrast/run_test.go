@@ -27,7 +27,7 @@ func raise(ctx context.Context) (*Stage, error) {
 	if err != nil {
 		return nil, errors.Join(err, src.Close())
 	}
-	return &Stage{Source: src, Target: dst, Clean: func(context.Context, string) error { src.Cluster().Compact(); return nil },
+	return &Stage{Prefix: "t-", Source: src, Target: dst, Clean: func(context.Context, string) error { src.Cluster().Compact(); return nil },
 		Kill:  func(context.Context) error { src.Stop(); return nil },
 		Close: func() error { return errors.Join(src.Close(), dst.Close()) }}, nil
 }
@@ -161,7 +161,7 @@ func (c *copier) commits(ctx context.Context, group string) map[lab.Partition]in
 }
 
 func small(modes ...Mode) Options {
-	return Options{Seed: 7, Load: 2 * time.Second, Rate: 500, BulkBytes: 1 << 20, Modes: modes, Raise: raise, Prefix: "t-", Say: func(string) {}}
+	return Options{Seed: 7, Load: 2 * time.Second, Rate: 500, BulkBytes: 1 << 20, Modes: modes, Raise: raise, Say: func(string) {}}
 }
 
 func runSmall(t testing.TB, m Mode) ModeResult {
@@ -169,7 +169,7 @@ func runSmall(t testing.TB, m Mode) ModeResult {
 	r, err := Run(t.Context(), small(m))
 	if err != nil || len(r.Modes) != 1 || r.Modes[0].Error != "" {
 		t.Errorf("%v: %+v", err, r)
-		return ModeResult{}
+		return ModeResult{Weight: &Weight{}}
 	}
 	return r.Modes[0]
 }
@@ -225,7 +225,7 @@ func TestAModeThatEndsHasNoMeasures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := r.Modes[0]; m.Error == "" || m.EqualShare != nil || len(m.Groups) != 0 || r.Kept {
+	if m := r.Modes[0]; m.Error == "" || m.EqualShare != nil || m.Weight != nil || len(m.Groups) != 0 || r.Kept {
 		t.Errorf("%+v", m)
 	}
 }

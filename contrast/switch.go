@@ -47,8 +47,10 @@ func (a *act) leave() {
 // each.
 func (a *act) goOn(ctx context.Context) error {
 	died := time.Now()
-	if err := a.kill(ctx); err != nil {
-		return err
+	if a.stage.Kill != nil {
+		if err := a.stage.Kill(ctx); err != nil {
+			return err
+		}
 	}
 	if err := a.mirror.Move(ctx); err != nil {
 		return fmt.Errorf("what the mode asks for before a switch: %w", err)
@@ -56,7 +58,7 @@ func (a *act) goOn(ctx context.Context) error {
 	for i, m := range company {
 		g := groupEvidence{name: m.name, commits: a.commits[i]}
 		var err error
-		if g.resumed, err = a.mirror.Resume(ctx, a.o.Prefix+m.name); err != nil {
+		if g.resumed, err = a.mirror.Resume(ctx, a.stage.Prefix+m.name); err != nil {
 			return fmt.Errorf("where group %s goes on: %w", m.name, err)
 		}
 		starts := map[lab.Partition]int64{}
@@ -70,15 +72,6 @@ func (a *act) goOn(ctx context.Context) error {
 		a.audiences, a.evidence.groups = append(a.audiences, one), append(a.evidence.groups, g)
 	}
 	return a.firsts(ctx, died)
-}
-
-func (a *act) kill(ctx context.Context) error {
-	if a.stage.Kill == nil {
-		close(a.ended)
-		a.note()
-		return a.mirror.Stop()
-	}
-	return a.stage.Kill(ctx)
 }
 
 // firsts waits until every group was given a record that it had not taken yet.
@@ -112,12 +105,10 @@ func (a *act) note() {
 // read ends the mirror, reads the target to its end, and lets the groups read as
 // far.
 func (a *act) read(ctx context.Context) error {
-	if a.stage.Kill != nil {
-		close(a.ended)
-		a.note()
-		if err := a.mirror.Stop(); err != nil {
-			return err
-		}
+	close(a.ended)
+	a.note()
+	if err := a.mirror.Stop(); err != nil {
+		return err
 	}
 	a.evidence.entries, a.evidence.copies = map[lab.Partition][]Entry{}, map[lab.Partition][]Copy{}
 	for _, p := range a.evidence.partitions {

@@ -11,9 +11,11 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,7 +30,10 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asKlink) != "" {
-		os.Exit(Run(context.Background(), append([]string{"klink"}, os.Args[1:]...), os.Stdin, os.Stdout, os.Stderr))
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		code := Run(ctx, append([]string{"klink"}, os.Args[1:]...), os.Stdin, os.Stdout, os.Stderr)
+		stop()
+		os.Exit(code)
 	}
 	goleak.VerifyTestMain(m)
 }

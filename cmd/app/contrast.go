@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"klink/cmd/config"
 	"klink/cmd/lab/install"
 	"klink/cmd/show"
 	"klink/contrast"
@@ -31,7 +32,8 @@ func (s *shell) contrastCommand() *cli.Command {
 		Name:  "contrast",
 		Usage: "run one load through both modes, kill the source, and set what came of it side by side",
 		UsageText: "klink contrast [--duration DURATION] [--rate N] [--seed N] [--only MODE] [--report DIR] [-o table|json]\n" +
-			"klink contrast --kafka VERSION [--with-mm2]",
+			"klink contrast --kafka VERSION [--with-mm2]\n" +
+			"klink contrast -c klink.yaml [--link NAME]",
 		Description: "Shows what identical offsets are worth. For each mode in turn: two clusters are started, a load\n" +
 			"is written to the source (steady, in bursts, in transactions, compacted with holes), consumer\n" +
 			"groups read it (one keeps up, one lags, one rewinds), and the mode mirrors it beside them.\n" +
@@ -45,13 +47,17 @@ func (s *shell) contrastCommand() *cli.Command {
 			"  speed, CPU, memory of the mirror alone, as a process of its own\n\n" +
 			"The clusters are embedded in this process, or with --kafka real brokers, which are downloaded\n" +
 			"where they are missing and need Java. --with-mm2 adds MirrorMaker 2 with default and with tuned\n" +
-			"settings, which takes some minutes more. The same seed gives the same load and the same counts.\n" +
-			"docs/contrast.md describes the method.\n\n" +
+			"settings, which takes some minutes more. With -c, both clusters of a link are used, on scratch\n" +
+			"topics called klink-contrast-... that are removed afterwards, and so are the groups; nothing is\n" +
+			"killed there: the groups move in the moment in which the load ends.\n\n" +
+			"The same seed gives the same load and the same counts. docs/contrast.md describes the method.\n\n" +
 			"Exits with 1 if a mode breaks a promise: mirror mode if it loses, repeats or shifts anything.",
 		Flags: []cli.Flag{
 			&cli.DurationFlag{Name: flagDuration, Value: contrast.DefaultLoad, Usage: fmt.Sprintf("let the load last for `DURATION`, %s to %s", contrast.MinLoad, contrast.MaxLoad)},
 			&cli.IntFlag{Name: flagRate, Value: contrast.DefaultRate, Usage: fmt.Sprintf("load the source with `N` records per second, %d to %d", contrast.MinRate, contrast.MaxRate)},
-			&cli.Uint64Flag{Name: flagSeed, Usage: "make the load from the seed `N`; a new one by default, which is printed"},
+			&cli.Uint64Flag{Name: flagSeed, DefaultText: "random", Usage: "make the load from the seed `N`; it is printed"},
+			&cli.StringFlag{Name: flagConfig, Aliases: []string{"c"}, Usage: "on both clusters of a link of `FILE`"},
+			&cli.StringFlag{Name: flagLink, Usage: "of the file's links, the one called `NAME`"},
 			&cli.StringFlag{Name: flagKafka, Usage: "on real clusters of Apache Kafka `VERSION`, e.g. " + install.Newest},
 			&cli.BoolFlag{Name: flagWithMM2, Usage: "run MirrorMaker 2, too; without --kafka on clusters of " + install.Newest},
 			&cli.StringFlag{Name: flagOnly, Usage: "run `MODE` alone"},
@@ -78,6 +84,9 @@ func (s *shell) contrast(c *cli.Context) error {
 	if req.Load < contrast.MinLoad || req.Load > contrast.MaxLoad {
 		return &UsageError{Command: "contrast", What: fmt.Sprintf("--%s is %s; allowed: %s to %s", flagDuration, req.Load, contrast.MinLoad, contrast.MaxLoad)}
 	}
+	if req.Link, err = contrastLink(c); err != nil {
+		return err
+	}
 	if !c.IsSet(flagSeed) {
 		req.Seed = uint64(rand.Uint32())
 	}
@@ -94,6 +103,21 @@ func (s *shell) contrast(c *cli.Context) error {
 		err = contrastError(contrast.ErrBroken)
 	}
 	return err
+}
+
+// contrastLink is the link whose clusters are to be used, nil for none.
+func contrastLink(c *cli.Context) (*config.Link, error) {
+	if !c.IsSet(flagConfig) {
+		return nil, nil
+	}
+	if c.IsSet(flagKafka) || c.Bool(flagWithMM2) {
+		return nil, &UsageError{Command: "contrast", What: "-c names clusters, and --kafka and --with-mm2 start some: give one of these"}
+	}
+	cfg, err := oneLink(c, configOptions(c))
+	if err != nil {
+		return nil, err
+	}
+	return &cfg.Links[0], nil
 }
 
 func contrastError(err error) error {

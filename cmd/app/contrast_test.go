@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"klink/contrast"
 )
@@ -61,7 +65,7 @@ func TestContrast(t *testing.T) {
 		t.Fatalf("%+v", ran)
 	}
 	for _, m := range first.Modes {
-		if m.Error != "" || m.Copied == 0 || m.Lost+m.Twice+m.Revealed+m.Disorder != 0 || m.Superseded == 0 || len(m.Groups) != 3 || m.SwitchSeconds == nil || m.LagP99Seconds == nil {
+		if m.Error != "" || m.Weight == nil || m.Copied == 0 || m.Lost+m.Twice+m.Revealed+m.Disorder != 0 || m.Superseded == 0 || len(m.Groups) != 3 || m.SwitchSeconds == nil || m.LagP99Seconds == nil {
 			t.Errorf("%+v", m)
 		}
 	}
@@ -79,8 +83,46 @@ func TestContrast(t *testing.T) {
 	}
 }
 
+// On clusters of the user's nothing is left but klink's own topics.
+func TestContrastOnOwnClusters(t *testing.T) {
+	src, dst := pairOfClusters(t)
+	text := fmt.Sprintf("links:\n  - name: east\n    source: {brokers: [%q]}\n    target: {brokers: [%q]}\n    topics: {include: [orders]}\n    groups: {tail: off, interval: 200ms}\n",
+		src.ListenAddrs()[0], dst.ListenAddrs()[0])
+	file := filepath.Join(t.TempDir(), "klink.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, ran := smallContrast(t, "-c", file, "--only", "mirror")
+	if ran.code != 0 || !r.Kept || r.Modes[0].Copied == 0 || !strings.Contains(r.Clusters, "east") {
+		t.Fatalf("%+v", ran)
+	}
+	for _, c := range []*kfake.Cluster{src, dst} {
+		cl, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.DisableClientMetrics())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cl.Close()
+		topics, err := kadm.NewClient(cl).ListTopicsWithInternal(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		groups, err := kadm.NewClient(cl).ListGroups(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range append(topics.Names(), groups.Groups()...) {
+			if strings.Contains(name, "contrast") {
+				t.Errorf("%s is left", name)
+			}
+		}
+	}
+	if got := execute(t.Context(), production(), "status", "--target", dst.ListenAddrs()[0]); strings.Contains(got.out, "contrast") {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestContrastSaysWhatBroke(t *testing.T) {
-	broken := contrast.Result{Seed: 7, Modes: []contrast.ModeResult{{Mode: "mirror", Findings: []string{"3 records are lost"}}}}
+	broken := contrast.Result{Seed: 7, Modes: []contrast.ModeResult{{Mode: "mirror", Weight: &contrast.Weight{Lost: 3}, Findings: []string{"3 records are lost"}}}}
 	parts := Parts{Contrast: func(context.Context, ContrastRequest) (contrast.Result, error) { return broken, nil }}
 	r := execute(t.Context(), parts, "contrast")
 	if r.code != 1 || !strings.Contains(r.out, "mirror BROKE ITS PROMISES:\n  3 records are lost") || !strings.HasSuffix(r.err, "klink: contrast: not every promise was kept\n") {
@@ -93,8 +135,8 @@ func TestContrastHelp(t *testing.T) {
 }
 
 func TestContrastRefuses(t *testing.T) {
-	for _, args := range [][]string{{"orders"}, {"--duration", "1s"}, {"--rate", "1"}, {"-o", "xml"}, {"--only", "both"}, {"--seed", "x"}} {
-		if r := execute(t.Context(), contrasting(), append([]string{"contrast"}, args...)...); r.code != 2 || !strings.HasPrefix(r.err, "klink: contrast: ") {
+	for _, args := range [][]string{{"orders"}, {"--duration", "1s"}, {"--rate", "1"}, {"-o", "xml"}, {"--only", "both"}, {"--seed", "x"}, {"-c", "x.yaml", "--with-mm2"}, {"-c", "none.yaml"}} {
+		if r := execute(t.Context(), contrasting(), append([]string{"contrast"}, args...)...); r.code != 2 || !strings.HasPrefix(r.err, "klink: ") {
 			t.Errorf("%v: %+v", args, r)
 		}
 	}

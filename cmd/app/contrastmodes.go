@@ -47,8 +47,9 @@ var klinkPromises = map[config.Mode]contrast.Promise{
 // Start writes a klink.yaml and runs it.
 func (k klinkMode) Start(ctx context.Context, j contrast.Job) (contrast.Mirror, error) {
 	l := k.link
-	l.Mode = k.mode
-	if len(l.Source.Brokers) == 0 {
+	l.Name, l.Mode = j.Name, k.mode
+	users := len(l.Source.Brokers) > 0
+	if !users {
 		l.Source.Brokers, l.Target.Brokers = j.Source.Bootstrap(), j.Target.Bootstrap()
 	}
 	l.Topics.Include, l.Groups.Include = literally(j.Topics), literally(j.Groups)
@@ -72,7 +73,7 @@ func (k klinkMode) Start(ctx context.Context, j contrast.Job) (contrast.Mirror, 
 	if err != nil {
 		return nil, errors.Join(err, r.Stop())
 	}
-	return &klinkRun{mirrorProcess: r, file: file, klink: k.klink}, nil
+	return &klinkRun{mirrorProcess: r, file: file, klink: k.klink, users: users}, nil
 }
 
 const checkpointInterval = time.Second
@@ -95,21 +96,59 @@ type klinkRun struct {
 	*mirrorProcess
 	file  string
 	klink func(args ...string) (*exec.Cmd, error)
+	users bool // the clusters are the user's, and outlive the run
 }
 
 // TargetTopic implements contrast.Mirror.
 func (r *klinkRun) TargetTopic(topic string) string { return topic }
 
 // Move is klink failover.
-func (r *klinkRun) Move(context.Context) error {
-	cmd, err := r.klink("failover", "-c", r.file, "--yes", "-o", "json")
+func (r *klinkRun) Move(context.Context) error { return r.order("failover") }
+
+// order runs a klink command on the link.
+func (r *klinkRun) order(command string, topics ...string) error {
+	cmd, err := r.klink(append([]string{command, "-c", r.file, "--yes", "-o", "json"}, topics...)...)
 	if err != nil {
 		return err
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("klink failover: %w\n%s", err, out)
+		return fmt.Errorf("klink %s: %w\n%s", command, err, out)
 	}
 	return nil
+}
+
+// Stop also takes topics and link off the record of a target that outlives the run:
+// the topics while there is a klink to confirm it, the link when there is none.
+func (r *klinkRun) Stop() error {
+	var err error
+	if r.users {
+		r.users = false
+		err = r.order("remove", "*")
+		if err == nil {
+			err = r.drain()
+		}
+		if err == nil {
+			err = r.order("remove")
+		}
+	}
+	return errors.Join(err, r.mirrorProcess.Stop())
+}
+
+// orderlyEnd is how long klink may take to end in order.
+const orderlyEnd = 20 * time.Second
+
+func (r *klinkRun) drain() error {
+	if err := r.process.Terminate(); err != nil {
+		return err
+	}
+	limit := time.NewTimer(orderlyEnd)
+	defer limit.Stop()
+	select {
+	case <-r.process.Done():
+		return nil
+	case <-limit.C:
+		return fmt.Errorf("klink did not end within %s", orderlyEnd)
+	}
 }
 
 // Resume is what the group has committed at the target.

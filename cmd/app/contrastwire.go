@@ -30,6 +30,8 @@ type ContrastRequest struct {
 	// Rate is in records per second.
 	Rate      int
 	BulkBytes int64
+	// Link has the user's own clusters; nil for clusters that are started.
+	Link *config.Link
 	// Kafka is a version of real clusters; "" is embedded ones.
 	Kafka string
 	// MM2 runs MirrorMaker 2, too, which needs real clusters.
@@ -39,23 +41,30 @@ type ContrastRequest struct {
 	Say  func(string)
 }
 
-// contrastLink is the name of the links that it makes.
-const contrastLink = "contrast"
+// contrastPrefix is before the names on clusters that are started, and the name of
+// the link there.
+const contrastPrefix = "contrast-"
 
 // runContrast sets the modes that there are side by side. klink makes command lines
 // of this program.
 func runContrast(klink func(args ...string) (*exec.Cmd, error)) func(context.Context, ContrastRequest) (contrast.Result, error) {
 	return func(ctx context.Context, req ContrastRequest) (contrast.Result, error) {
 		l := config.DefaultLink()
-		l.Name = contrastLink
-		o := contrast.Options{Seed: req.Seed, Load: req.Load, Rate: req.Rate, BulkBytes: req.BulkBytes, Prefix: contrastLink + "-", Say: req.Say}
-		clusters := "embedded, in this process: one broker a side, in memory"
-		if req.Kafka == "" {
-			l.Groups.Tail, l.Groups.Interval = config.TailOff, fakeInterval // fake clusters have no __consumer_offsets
-			o.Raise = raiseEmbedded
-		} else {
+		o := contrast.Options{Seed: req.Seed, Load: req.Load, Rate: req.Rate, BulkBytes: req.BulkBytes, Say: req.Say}
+		var clusters string
+		switch {
+		case req.Link != nil:
+			clusters = "those of link " + req.Link.Name
+			l.Source, l.Target, l.Limits, l.Topics.ReplicationFactor = req.Link.Source, req.Link.Target, req.Link.Limits, req.Link.Topics.ReplicationFactor
+			l.Groups.Tail, l.Groups.Interval = req.Link.Groups.Tail, req.Link.Groups.Interval
+			o.Raise = func(context.Context) (*contrast.Stage, error) { return enterClusters(*req.Link), nil }
+		case req.Kafka != "":
 			clusters = "Apache Kafka " + req.Kafka + ": one broker a side, on this machine"
 			o.Raise = func(ctx context.Context) (*contrast.Stage, error) { return raiseKafka(ctx, req.Kafka) }
+		default:
+			clusters = "embedded, in this process: one broker a side, in memory"
+			l.Groups.Tail, l.Groups.Interval = config.TailOff, fakeInterval // fake clusters have no __consumer_offsets
+			o.Raise = raiseEmbedded
 		}
 		var err error
 		if o.Modes, err = contrastModes(ctx, req, l, klink); err != nil {
@@ -123,7 +132,7 @@ func raiseEmbedded(ctx context.Context) (*contrast.Stage, error) {
 	if err != nil {
 		return nil, errors.Join(err, src.Close())
 	}
-	return &contrast.Stage{Source: src, Target: dst,
+	return &contrast.Stage{Prefix: contrastPrefix, Source: src, Target: dst,
 		Clean: func(context.Context, string) error { src.Cluster().Compact(); return nil },
 		Kill:  func(context.Context) error { src.Stop(); return nil },
 		Close: func() error { return errors.Join(src.Close(), dst.Close()) }}, nil
@@ -154,7 +163,7 @@ func raiseKafka(ctx context.Context, version string) (*contrast.Stage, error) {
 	if err != nil {
 		return nil, errors.Join(err, shut())
 	}
-	return &contrast.Stage{Source: src, Target: dst, Close: shut,
+	return &contrast.Stage{Prefix: contrastPrefix, Source: src, Target: dst, Close: shut,
 		Clean: func(ctx context.Context, topic string) error { return awaitCleaned(ctx, src, topic) },
 		Kill:  func(context.Context) error { return src.Broker(1).Kill() }}, nil
 }
