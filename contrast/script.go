@@ -26,7 +26,7 @@ type part struct {
 
 // parts are the load, each by the name it has behind the run's prefix.
 var parts = []part{
-	{name: "steady", partitions: 4, codec: "lz4", percent: 50, every: 1},
+	{name: "steady", partitions: 4, codec: "snappy", percent: 50, every: 1},
 	{name: "bursts", partitions: 2, codec: "zstd", percent: 25, every: 2 * ticksPerSecond},
 	{name: "transactions", partitions: 2, codec: "none", percent: 15, every: 1, transactional: true},
 	{name: "compacted", partitions: 2, codec: "snappy", percent: 10, every: 1, keys: 40},
