@@ -5,7 +5,8 @@
 //
 // Java and Librdkafka read ranges. Follow starts what an application is: the only
 // member of a group, which goes on from the group's commits, commits, and can be
-// killed at one cluster and started at another.
+// killed at one cluster and started at another. Remote asks what an application
+// asks that moves from one cluster of MirrorMaker 2 to another.
 //
 // Promises:
 //

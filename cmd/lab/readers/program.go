@@ -52,19 +52,26 @@ func (j Job) args(output string) []string {
 // endLine is the last one of a program that has read all it was to.
 const endLine = "END"
 
-// run runs a program to its end, or to that of ctx, and calls each with what it
-// has read, in the order of each partition.
+// run has a program read a job and calls each with what it has read, in the order
+// of each partition.
 func run(ctx context.Context, job Job, command func(args []string) *exec.Cmd, each func(Line) error) error {
+	start := func(output string) *exec.Cmd { return command(job.args(output)) }
+	return runProgram(ctx, start, func(output string) error { return parse(output, each) })
+}
+
+// runProgram runs a program to its end, or to that of ctx, and has the file read
+// that it has put its output into.
+func runProgram(ctx context.Context, command func(output string) *exec.Cmd, read func(output string) error) error {
 	dir, err := os.MkdirTemp("", "klink-reader-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
 	output, log := filepath.Join(dir, "records"), filepath.Join(dir, "log")
-	if err := runToEnd(ctx, command(job.args(output)), log); err != nil {
+	if err := runToEnd(ctx, command(output), log); err != nil {
 		return fmt.Errorf("%w\n%s", err, tail(log))
 	}
-	return parse(output, each)
+	return read(output)
 }
 
 func runToEnd(ctx context.Context, cmd *exec.Cmd, logPath string) error {
