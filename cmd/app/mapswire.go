@@ -13,10 +13,18 @@ import (
 	"klink/linker/drift"
 	"klink/linker/maps"
 	"klink/translate/exact"
+	"klink/translate/mm2"
 )
 
 // linkModes are the modes of a link.
 var linkModes = map[config.Mode]linker.Mode{config.ModeMirror: linker.Mirror, config.ModeCheckpoint: linker.Checkpoint}
+
+// policy names topics as MirrorMaker 2 does by the link's replication policy.
+func policy(l config.Link) mm2.Policy {
+	source, target := l.Aliases()
+	return mm2.Policy{Source: source, Target: target, Separator: l.Checkpoint.Separator,
+		Identity: l.Checkpoint.ReplicationPolicy == config.PolicyIdentity}
+}
 
 // mapKeeper is the linker's port to the maps on the target, which are opened where
 // they are first asked for.

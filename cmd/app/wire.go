@@ -150,7 +150,7 @@ func newMatcher(l config.Link) (*topics.Matcher, error) {
 	rules := topics.Rules{Include: t.Include, Exclude: t.Exclude,
 		Rename: topics.Rename{Prefix: t.Rename.Prefix, Suffix: t.Rename.Suffix, Map: t.Rename.Map}}
 	if l.Mode == config.ModeCheckpoint {
-		rules.Policy = newRemoteNames(l)
+		rules.Policy = policy(l)
 	}
 	return topics.NewMatcher(rules)
 }

@@ -37,6 +37,7 @@ var rooms = []room{
 	{"linker/reverse", []string{"fetcher/batch", "fetcher/feed", "linker/appender", "linker/control", "linker/intent", "linker/ledger", "linker/plan", "linker/remote", "linker/state", "linker/topics"}, "the way home reads through ports and knows no data path"},
 	{"linker/switchover", []string{"fetcher/batch", "fetcher/feed", "linker/appender", "linker/control", "linker/intent", "linker/ledger", "linker/remote", "linker/state", "linker/topics", "translate/exact"}, "promote and failover read and write through ports and know no data path"},
 	{"linker/ownlog", []string{"fetcher/leaders", "linker/remote", "linker/state"}, "it is a log and knows nothing of what its records mean"},
+	{"linker/copies", []string{"fetcher/batch", "fetcher/feed", "linker/drift", "linker/maps", "translate/exact"}, "it reads through ports what the mirror wrote, and knows no data path"},
 	{"linker/maps", []string{"fetcher/feed", "linker/ownlog", "linker/remote", "linker/state", "translate/exact"}, "it stores maps and knows nothing of who makes them"},
 	{"linker/groups/commits", []string{"fetcher/batch", "fetcher/leaders", "linker/remote", "linker/state"}, "it follows a log and knows nothing of what is done with it"},
 	{"translate/exact", nil, "where copies lie is pure"},
