@@ -42,14 +42,19 @@ func TestObstacles(t *testing.T) {
 // detour is an address whose far end is chosen while klink runs.
 func detour(t testing.TB, upstream string, mode proxy.Mode) *proxy.Proxy {
 	t.Helper()
-	d, err := proxy.Listen(proxy.Options{Listen: "127.0.0.1:0", Upstream: upstream, Opaque: true})
-	if err == nil {
-		err = d.SetMode(mode)
+	addr, release, err := lab.ReservePort() // in mode Refuse nobody listens there
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(release)
+	d, err := proxy.Listen(proxy.Options{Listen: addr, Upstream: upstream, Opaque: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
+	if err := d.SetMode(mode); err != nil {
+		t.Fatal(err)
+	}
 	return d
 }
 

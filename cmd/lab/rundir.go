@@ -3,9 +3,6 @@ package lab
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,15 +16,6 @@ type runDir struct {
 	path    string
 	release []func()
 }
-
-// Ports are taken from below the range that the system gives to outgoing
-// connections (32768 upwards on Linux), so that nobody is handed the port of a
-// broker that is down for a moment (L3).
-const (
-	firstPort = 12000
-	portCount = 20000
-	portTries = 2000
-)
 
 const ownerLock = "owner.lock"
 
@@ -87,31 +75,9 @@ func removeAbandoned(root string) error {
 
 // ports reserves n ports of 127.0.0.1 until close.
 func (d *runDir) ports(n int) ([]int, error) {
-	var ports []int
-	for range portTries {
-		if len(ports) == n {
-			return ports, nil
-		}
-		port := firstPort + rand.IntN(portCount)
-		unlock, err := filelock.TryLock(filepath.Join(labRoot(), "ports", strconv.Itoa(port)))
-		if err != nil {
-			return nil, err
-		}
-		if unlock == nil {
-			continue
-		}
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			unlock()
-			continue
-		}
-		if err := l.Close(); err != nil {
-			return nil, err
-		}
-		d.release = append(d.release, unlock)
-		ports = append(ports, port)
-	}
-	return nil, fmt.Errorf("find %d free ports from %d on: too many are taken", n, firstPort)
+	ports, release, err := reservePorts(n)
+	d.release = append(d.release, release...)
+	return ports, err
 }
 
 // close gives ports and folder back.
@@ -122,5 +88,3 @@ func (d *runDir) close() error {
 	}
 	return err
 }
-
-func localAddr(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
