@@ -16,12 +16,17 @@ import (
 	"klink/linker/groups/commits"
 	"klink/linker/state"
 	"klink/linker/topics"
+	"klink/translate/exact"
 )
 
 // groupSync carries a link's group offsets over, through the control topic that
 // the link opened.
 type groupSync struct {
+	link string
 	sync *groups.Syncer
+	// translator is nil where copies keep their offsets; endTranslator ends it.
+	translator    *mapTranslator
+	endTranslator func()
 
 	mu    sync.Mutex // guards store
 	store *control.Store
@@ -37,7 +42,9 @@ type groupOptions struct {
 	worker  string
 	// topics are the link's as in its report.
 	topics func() []state.Topic
-	deps   Deps
+	// translate is the link's; see linker.Link.Translate.
+	translate func(topic string, partition int32, srcOffset int64) exact.Answer
+	deps      Deps
 }
 
 // newGroupSync returns nil where the link selects no groups.
@@ -56,11 +63,34 @@ func newGroupSync(o groupOptions) (*groupSync, error) {
 	if l.Groups.Tail == config.TailAuto {
 		g.NewTail = newTail(o.src.Follow, o)
 	}
-	s, err := groups.New(g)
-	if err != nil {
+	out := &groupSync{link: l.Name, endTranslator: func() {}}
+	if l.Mode == config.ModeCheckpoint {
+		out.translator, out.endTranslator = newMapTranslator(l.Name, o.dst.Admin, o.deps.Logger.With("link", l.Name))
+		out.translator.here, out.translator.topic = o.translate, out.topic
+		g.Translator = out.translator
+	}
+	if out.sync, err = groups.New(g); err != nil {
+		out.endTranslator()
 		return nil, err
 	}
-	return &groupSync{sync: s}, nil
+	return out, nil
+}
+
+// topic is what is on record of a source topic.
+func (g *groupSync) topic(source string) (control.TopicRecord, bool) {
+	g.mu.Lock()
+	store := g.store
+	g.mu.Unlock()
+	if store == nil {
+		return control.TopicRecord{}, false
+	}
+	return store.Topic(g.link, source)
+}
+
+func (g *groupSync) close() {
+	if g != nil {
+		g.endTranslator()
+	}
 }
 
 // newTail makes followers of the source's __consumer_offsets.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -16,6 +18,7 @@ import (
 	"klink/fetcher/leaders"
 	"klink/linker/appender"
 	"klink/linker/control"
+	"klink/linker/maps"
 	"klink/linker/remote"
 	"klink/linker/state"
 	"klink/linker/topics"
@@ -166,7 +169,30 @@ func (c *console) Forget(ctx context.Context, sourceTopic string) (notes []strin
 			return notes, fmt.Errorf("the source's settings are not in force: %w", err)
 		}
 	}
+	if err := c.forgetMaps(ctx, sourceTopic); err != nil {
+		return notes, err
+	}
 	return notes, c.store.DropTopic(ctx, c.name, sourceTopic)
+}
+
+// forgetMaps takes off the record where the topic's copies lie. Where nothing is, as
+// in mirror mode, the topic of maps is neither made nor written to.
+func (c *console) forgetMaps(ctx context.Context, sourceTopic string) error {
+	v, err := maps.Read(ctx, c.dst.Admin)
+	switch {
+	case remote.ReasonOf(err) == state.TopicMissing:
+		return nil
+	case err != nil:
+		return err
+	case !slices.ContainsFunc(v.Places(c.name), func(p maps.Place) bool { return p.Topic == sourceTopic }):
+		return nil
+	}
+	s, err := maps.Open(ctx, maps.Options{Client: c.dst.Control, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return s.Drop(ctx, c.name, sourceTopic)
 }
 
 // restore brings the source's settings into force. A topic that is gone needs none.

@@ -41,8 +41,11 @@ func openSwitch(ctx context.Context, cfg *config.Config, access SwitchAccess) (S
 	a := appender.New(appender.Options{Lanes: r.dst.Lanes, Slow: r.dst.Slow, Admin: r.dst.Admin, Leaders: m,
 		Markers: r.dst.Markers, MarkerBulks: r.dst.MarkerBulks, Link: l.Name})
 	w.run(ctx, a.Run)
-	o := switchover.Options{Link: l.Name, Target: a, Owner: workerName(), CarriesGroups: len(l.Groups.Include) > 0,
-		Reader:   wholeReader{reader{fetcher.NewLogReader(r.dst.Admin, m, fetcher.NewBudget(int64(cfg.Limits.FetchMemory)))}},
+	budget := fetcher.NewBudget(int64(cfg.Limits.FetchMemory))
+	lies := newTargetCopies(l.Name, r.dst, m, budget)
+	w.onClose(lies.close)
+	o := switchover.Options{Copies: lies, Link: l.Name, Target: a, Owner: workerName(), CarriesGroups: len(l.Groups.Include) > 0,
+		Reader:   wholeReader{reader{fetcher.NewLogReader(r.dst.Admin, m, budget)}},
 		Settings: topics.NewTarget(r.dst.Admin, control.TopicName), Groups: switchover.NewGroups(r.dst.Admin)}
 	o.Preflight = w.preflight
 	if o.Store, err = w.store(ctx, access); err == nil && access == BothSides {

@@ -25,6 +25,7 @@ import (
 	"klink/linker/remote"
 	"klink/linker/state"
 	"klink/linker/topics"
+	"klink/translate/exact"
 )
 
 // lookTimeout bounds one look at which cluster answers.
@@ -70,6 +71,7 @@ type side struct {
 	dstMap *leaders.Map
 	// maps are of checkpoint mode, and never opened in mirror mode.
 	maps     *mapKeeper
+	groups   *groupSync
 	released sync.Once
 }
 
@@ -116,11 +118,15 @@ func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps)
 	srcLog := fetcher.NewLogReader(s.src.Admin, s.srcMap, budget)
 	lease, worker := newLease(l, s.dst, d), workerName()
 	sync, err := newGroupSync(groupOptions{link: l, src: s.src, dst: s.dst, matcher: matcher, lease: lease, worker: worker, deps: d,
-		topics: func() []state.Topic { return s.link.Report().Topics }})
+		topics: func() []state.Topic { return s.link.Report().Topics },
+		translate: func(topic string, partition int32, src int64) exact.Answer {
+			return s.link.Translate(topic, partition, src)
+		}})
 	if err != nil {
 		s.release()
 		return nil, err
 	}
+	s.groups = sync
 	s.audit = newAudit(l, s.src.Admin, s.dst.Admin)
 	s.link, err = linker.New(linker.Options{
 		Name: l.Name, Source: s.fetch, Target: s.append, Memory: budget,
@@ -204,6 +210,7 @@ func (m *mirror) release() {
 func (s *side) release() {
 	s.released.Do(func() {
 		s.audit.close()
+		s.groups.close()
 		s.srcMap.Close()
 		s.dstMap.Close()
 		s.maps.close()

@@ -90,7 +90,7 @@ func OpenTarget(o Options) (*Target, error) {
 	if err == nil {
 		t.Lanes, err = m.makeMany(roleProduce, o.Link.Limits.ConnectionsPerBroker)
 	}
-	if err == nil && o.Link.Mode == config.ModeCheckpoint {
+	if err == nil && o.Link.Translates() {
 		err = m.makeAll(map[role]**kgo.Client{roleMaps: &t.Maps})
 	}
 	if err == nil && len(o.Link.Groups.Include) > 0 {

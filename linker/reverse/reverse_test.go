@@ -452,6 +452,18 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
+// TestOffsetsDrift: without the same offsets there is no way home.
+func TestOffsetsDrift(t *testing.T) {
+	t.Parallel()
+	p := startStopped(t, "orders")
+	s, end := p.dst.opened(t)
+	must(t, s.PutLink(t.Context(), control.LinkRecord{Link: "east", Mode: "checkpoint", SourceClusterID: "A", TargetClusterID: "B"}))
+	end()
+	if _, err := p.reverser().Check(t.Context(), Request{Link: "east"}); !errors.Is(err, ErrOffsetsDrift) {
+		t.Errorf("ended with %v", err)
+	}
+}
+
 func TestNames(t *testing.T) {
 	for link, want := range map[string]string{"east": "east-back", "east-back": "east", "a-back-back": "a-back", "-back": "-back-back", "backs": "backs-back"} {
 		if got := NextName(link); got != want {

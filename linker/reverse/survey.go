@@ -94,6 +94,9 @@ func (r *Reverser) survey(ctx context.Context, req Request, old, next Records) (
 	if s.link, known = old.Link(req.Link); !known {
 		return nil, fmt.Errorf("%w: %q", ErrUnknownLink, req.Link)
 	}
+	if s.link.Mode == checkpointMode {
+		return nil, ErrOffsetsDrift
+	}
 	s.number, s.claims = old.Intents(req.Link).Next(), claimsOf(next, req.Next)
 	s.choose()
 	if err := r.meet(ctx, s); err != nil {
