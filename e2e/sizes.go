@@ -22,6 +22,8 @@ var (
 	CodecRecords = Size{Short: 2_000, Long: 200_000}
 	// Kills is how often klink is killed by SIGKILL under load.
 	Kills = Size{Short: 20, Long: 500}
+	// CheckpointKills are kills by SIGKILL under load in checkpoint mode.
+	CheckpointKills = Size{Short: 4, Long: 100}
 	// LeaderMoves are planned moves of leaders under load, on each side.
 	LeaderMoves = Size{Short: 6, Long: 100}
 	// BrokerKills are SIGKILLs of brokers under load, on each side.

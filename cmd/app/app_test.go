@@ -249,7 +249,7 @@ func TestRunEnds(t *testing.T) {
 		{"broken invariant", Parts{Wire: broken.wire}, []string{"-c", good}, 1, "klink: run: base offset 7 where 5 was proven\n"},
 		{"no file", Parts{Wire: broken.wire}, []string{"-c", "testdata/none.yaml"}, 2, "testdata/none.yaml: does not exist"},
 		{"nothing", Parts{Wire: broken.wire}, nil, 2, "nothing says what to mirror"},
-		{"not built", Parts{Wire: broken.wire}, []string{"--source", "s:1", "--target", "t:1", "--topic", "a", "--mode", "checkpoint"}, 2, "--mode: checkpoint: checkpoint mode is not built"},
+		{"unknown mode", Parts{Wire: broken.wire}, []string{"--source", "s:1", "--target", "t:1", "--topic", "a", "--mode", "checkpont"}, 2, `"checkpont" is not allowed (did you mean checkpoint?)`},
 		{"topic", Parts{Wire: broken.wire}, []string{"-c", good, "orders"}, 2, `takes no topics, but got "orders"`},
 		{"port taken", Parts{Wire: broken.wire}, []string{"-c", configFile(t, busy.Addr().String(), "east")}, 2, "address already in use"},
 		{"wiring refuses the configuration", refuse(fmt.Errorf("wire: %w", &config.Error{Problems: []config.Problem{{Field: "topics.include[0]", What: "is no pattern"}}})), []string{"-c", good}, 2, "topics.include[0]: is no pattern"},

@@ -41,7 +41,7 @@ func (k klinkMode) Patience() time.Duration   { return klinkPatience }
 // klinkPromises are what the modes promise.
 var klinkPromises = map[config.Mode]contrast.Promise{
 	config.ModeMirror:     {NothingLost: true, NothingTwice: true, SameOffsets: true, NothingReadAgain: true},
-	config.ModeCheckpoint: {NothingLost: true, NothingTwice: true},
+	config.ModeCheckpoint: {NothingLost: true, NothingTwice: true, NothingReadAgain: true},
 }
 
 // Start writes a klink.yaml and runs it.
@@ -55,7 +55,6 @@ func (k klinkMode) Start(ctx context.Context, j contrast.Job) (contrast.Mirror, 
 	l.Topics.Include, l.Groups.Include = literally(j.Topics), literally(j.Groups)
 	if k.mode == config.ModeCheckpoint {
 		l.Checkpoint.ReplicationPolicy = config.PolicyIdentity // names as in all other modes
-		l.Checkpoint.Interval = checkpointInterval
 	}
 	r, err := newMirrorProcess(j.Target)
 	if err != nil {
@@ -75,8 +74,6 @@ func (k klinkMode) Start(ctx context.Context, j contrast.Job) (contrast.Mirror, 
 	}
 	return &klinkRun{mirrorProcess: r, file: file, klink: k.klink, users: users}, nil
 }
-
-const checkpointInterval = time.Second
 
 // literally makes patterns of names.
 func literally(names []string) (patterns []string) {

@@ -10,12 +10,7 @@ import (
 // unbuilt are the keys of a link whose features this version does not have;
 // each is refused unless it, and all below it, hold their defaults (C4).
 var unbuilt = []struct{ key, feature string }{
-	{"mode", "checkpoint mode"},
 	{"acls.sync", "carrying over ACLs"},
-	{"checkpoint.source_alias", "checkpoint mode"},
-	{"checkpoint.target_alias", "checkpoint mode"},
-	{"checkpoint.replication_policy", "checkpoint mode"},
-	{"checkpoint.separator", "checkpoint mode"},
 	{"checkpoint.interval", "checkpoint mode"},
 	{"checkpoint.heartbeat_interval", "checkpoint mode"},
 }

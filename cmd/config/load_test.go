@@ -135,7 +135,7 @@ log: {level: debug, format: json}
 func TestChooseLink(t *testing.T) {
 	file := write(t, "klink.yaml", minimal+`
   - name: later
-    mode: checkpoint
+    acls: {sync: true}
     source: {brokers: [s2:9092], sasl: {mechanism: PLAIN, username: u, password_file: /nowhere/at/all}}
     target: {brokers: [t2:9092]}
     topics: {include: [orders]}
@@ -226,8 +226,7 @@ func TestFlagsAlone(t *testing.T) {
 			"--target: t:9092 is a broker of the source too; name two different clusters"}},
 		{name: "mode", flags: Flags{Source: ok.Source, Target: ok.Target, Topics: ok.Topics, Mode: "miror"}, want: []string{
 			`--mode: "miror" is not allowed (did you mean mirror?); allowed: mirror, checkpoint`}},
-		{name: "not built", flags: Flags{Source: ok.Source, Target: ok.Target, Topics: ok.Topics, Mode: "checkpoint"}, want: []string{
-			"--mode: checkpoint: checkpoint mode is not built in this version of klink; allowed: mirror (the default)"}},
+		{name: "checkpoint mode", flags: Flags{Source: ok.Source, Target: ok.Target, Topics: ok.Topics, Mode: "checkpoint"}},
 		{name: "groups", flags: Flags{Source: ok.Source, Target: ok.Target, Topics: ok.Topics, Groups: []string{"*", "/billing-[0-9]+/", "=/a", "größe #1"}}},
 		{name: "no pattern of a group", flags: Flags{Source: ok.Source, Target: ok.Target, Topics: ok.Topics, Groups: []string{"/("}}, want: []string{
 			`--group: "/(" is no pattern; allowed: a name, a glob with *, a /regular expression/ or =literal; a name that begins with / is written as =/name`}},
