@@ -54,3 +54,28 @@ func (h *History) Translate(q int64) Translation {
 	}
 	return translate(q, h.syncs[i-1].up, h.syncs[i-1].down)
 }
+
+// TranslateBack answers for an offset of the copy: of the records at or above it
+// none is a copy of a source record below the answer. In what it returns, Offset and
+// Up are the source's, and Down is the copy that it follows from.
+func (h *History) TranslateBack(q int64) Translation {
+	if len(h.syncs) == 0 {
+		return Translation{}
+	}
+	i := sort.Search(len(h.syncs), func(i int) bool { return h.syncs[i].down > q })
+	if i == 0 {
+		return Translation{Outcome: TooOld}
+	}
+	s := h.syncs[i-1]
+	t := translate(q, s.down, s.up)
+	t.Up, t.Down = s.up, s.down
+	return t
+}
+
+// Allows tells whether it can be that all copies of records at or above source
+// offset up lie at or above target offset down: whether no sync says otherwise. One
+// that does is of a target that was truncated or made anew since.
+func (h *History) Allows(up, down int64) bool {
+	i := sort.Search(len(h.syncs), func(i int) bool { return h.syncs[i].up >= up })
+	return i == len(h.syncs) || h.syncs[i].down >= down
+}

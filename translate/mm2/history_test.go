@@ -53,6 +53,7 @@ func TestTranslationsAreSafe(t *testing.T) {
 		for range 1 + rng.IntN(4) {
 			w.task(rng)
 			w.check(t, seed)
+			w.checkBack(t, seed)
 		}
 	}
 }
@@ -109,6 +110,9 @@ func (w *world) check(t *testing.T, seed uint64) {
 		}
 		if h.Outcome == Found {
 			last = h.Offset
+			if !w.history.Allows(q, h.Offset) || w.history.Len() > 0 && w.history.Allows(h.Up, h.Down+1) {
+				t.Fatalf("seed %d: %+v is not told from what it cannot be", seed, h)
+			}
 		}
 		if s.Outcome == Found && (h.Outcome != Found || h.Offset < s.Offset) {
 			t.Fatalf("seed %d: %d is %+v by all syncs, %+v by 64", seed, q, h, s)
@@ -116,6 +120,27 @@ func (w *world) check(t *testing.T, seed uint64) {
 		for _, c := range w.copies {
 			if c.up >= q && (h.Outcome == Found && c.down < h.Offset || s.Outcome == Found && c.down < s.Offset) {
 				t.Fatalf("seed %d: %d is %+v, %+v, and skips the copy %d:%d", seed, q, h, s, c.up, c.down)
+			}
+		}
+	}
+}
+
+// checkBack asks for the way back.
+func (w *world) checkBack(t *testing.T, seed uint64) {
+	t.Helper()
+	last := int64(-1)
+	for q := range w.end + 5 {
+		h := w.history.TranslateBack(q)
+		if h.Outcome != Found {
+			continue
+		}
+		if h.Offset < last || h.Offset < h.Up || h.Down > q {
+			t.Fatalf("seed %d: %d leads to %+v after %d", seed, q, h, last)
+		}
+		last = h.Offset
+		for _, c := range w.copies {
+			if c.down >= q && c.up < h.Offset {
+				t.Fatalf("seed %d: %d leads back to %+v, and skips the copy %d:%d", seed, q, h, c.up, c.down)
 			}
 		}
 	}
