@@ -114,11 +114,15 @@ func (o *Options) readBytes() int32 {
 
 // TopicResult is one topic on both sides.
 type TopicResult struct {
-	Link        string            `json:"link"`
-	SourceTopic string            `json:"source_topic"`
-	TargetTopic string            `json:"target_topic"`
-	Compacted   bool              `json:"compacted"`
-	Partitions  []PartitionResult `json:"partitions"`
+	Link        string `json:"link"`
+	SourceTopic string `json:"source_topic"`
+	TargetTopic string `json:"target_topic"`
+	// SourceID and TargetID are the ids of the topics that were compared; zero where a
+	// cluster has none.
+	SourceID   [16]byte          `json:"-"`
+	TargetID   [16]byte          `json:"-"`
+	Compacted  bool              `json:"compacted"`
+	Partitions []PartitionResult `json:"partitions"`
 	// Differences are sentences about the topics themselves: one that is not there,
 	// partition counts.
 	Differences []string `json:"differences"`
@@ -187,6 +191,7 @@ func Compare(ctx context.Context, o Options) (r Result, err error) {
 		t := &r.Topics[p.topic]
 		t.Partitions = append(t.Partitions, p.sorted())
 	}
+	c.checkIDs(&r)
 	if o.Groups != nil {
 		look := &groupLook{src: o.Source, dst: o.Target, wanted: o.Groups, names: c.names()}
 		groups, err := look.compareGroups(ctx)
@@ -250,6 +255,7 @@ func (c *comparison) pairs(ctx context.Context, r *Result) []*pair {
 		res := TopicResult{Link: c.opt.Link, SourceTopic: t.Source, TargetTopic: t.Target, Partitions: []PartitionResult{}, Differences: []string{}}
 		src, dst := c.configs[Source][t.Source], c.configs[Target][t.Target]
 		res.Compacted = src.compacted() || dst.compacted()
+		res.SourceID, res.TargetID = c.sides[Source].topicID(t.Source), c.sides[Target].topicID(t.Target)
 		counts, err := c.counts(t)
 		if err != nil {
 			res.Error = err.Error()
@@ -283,6 +289,20 @@ func (c *comparison) counts(t Topic) (n [2]int32, err error) {
 		}
 	}
 	return n, nil
+}
+
+// checkIDs finds topics that were made anew while they were read: leaders learned
+// their ids again then, and what was found is of two topics.
+func (c *comparison) checkIDs(r *Result) {
+	for i := range r.Topics {
+		t := &r.Topics[i]
+		now := [2][16]byte{c.sides[Source].topicID(t.SourceTopic), c.sides[Target].topicID(t.TargetTopic)}
+		for side, id := range [2][16]byte{t.SourceID, t.TargetID} {
+			if id != now[side] && t.Error == "" && len(t.Partitions) > 0 {
+				t.Error = fmt.Sprintf("%s: %v", Side(side), ErrReplaced)
+			}
+		}
+	}
 }
 
 // contrastCounts puts partition counts that differ into words.

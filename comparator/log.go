@@ -55,6 +55,13 @@ func (c *cluster) pace(ctx context.Context, bytes int) error {
 	return nil
 }
 
+// topicID is the id that a topic had when leaders were last learned, zero where it
+// has none.
+func (c *cluster) topicID(name string) [16]byte {
+	t, _ := c.leaders.Topic(name)
+	return t.ID
+}
+
 // log is one partition of a cluster.
 type log struct {
 	*cluster

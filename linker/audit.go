@@ -156,7 +156,9 @@ func (l *Link) auditOne(ctx context.Context, p *partition, k *audited) {
 		l.auditFailed(p, k, err)
 		return
 	}
+	recorded, _ := l.store.Audit(p.link, p.src.Topic, p.src.Partition)
 	l.audits.mu.Lock()
+	k.join(recorded)
 	news := k.take(pass)
 	record := k.AuditRecord
 	l.audits.mu.Unlock()
@@ -228,6 +230,14 @@ type auditNews struct {
 
 func (n auditNews) changed() bool { return len(n.findings) > 0 || n.more || n.cleared || n.fewer }
 
+// join takes over what somebody else recorded since: klink compare.
+func (a *audited) join(recorded control.AuditRecord) {
+	if recorded.Newer(a.AuditRecord) {
+		recorded.Error = a.Error
+		a.AuditRecord = recorded
+	}
+}
+
 // take folds a comparison in.
 func (a *audited) take(pass state.AuditPass) (n auditNews) {
 	was := cmp.Or(a.Last, &state.AuditPass{})
@@ -239,10 +249,7 @@ func (a *audited) take(pass state.AuditPass) (n auditNews) {
 	}
 	n.more, n.fewer = pass.Findings > was.Findings, pass.Findings > 0 && pass.Findings < was.Findings
 	n.cleared = was.Findings > 0 && pass.Findings == 0
-	a.Last, a.Error = &pass, ""
-	if pass.Findings == 0 {
-		a.Clean = &pass
-	}
+	a.Take(pass)
 	return n
 }
 
@@ -261,8 +268,24 @@ func (n auditNews) tell(log *slog.Logger, r control.AuditRecord) {
 	}
 }
 
-// auditRecords is what comparing the link's partitions last showed: what is on
-// record, and for those that are mirrored here what this process knows.
+// auditRecords is what comparing the link's partitions last showed: of those that
+// are mirrored here what this process knows, unless something newer is on record.
 func (l *Link) auditRecords(store Store) []control.AuditRecord {
-	return append(store.Audits(l.o.Name), l.audits.records(l.partitions())...)
+	all := store.Audits(l.o.Name)
+	at := make(map[feed.Partition]int, len(all))
+	for i, r := range all {
+		at[feed.Partition{Topic: r.Topic, Partition: r.Partition}] = i
+	}
+	for _, own := range l.audits.records(l.partitions()) {
+		i, found := at[feed.Partition{Topic: own.Topic, Partition: own.Partition}]
+		switch {
+		case !found:
+			all = append(all, own)
+		case all[i].Newer(own):
+			all[i].Error = own.Error
+		default:
+			all[i] = own
+		}
+	}
+	return all
 }

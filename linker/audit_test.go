@@ -189,6 +189,33 @@ func TestAuditThatCannotBeRecorded(t *testing.T) {
 	})
 }
 
+// What klink compare recorded since the last audit is what is shown, and what the
+// next one goes by.
+func TestAuditGoesByWhatIsOnRecord(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w, a, log := newWorld(), &memAudit{}, new(bytes.Buffer)
+		w.add("a", 1, 1)
+		l := w.auditing(t, a, log)
+		end := w.start(t, l)
+		auditOf(t, l, 10*time.Second, "a", 0)
+		r, ok := w.Audit("l", "a", 0)
+		if !ok {
+			t.Fatal("nothing is on record")
+		}
+		r.Take(found(AuditRequest{End: 10}, 3))
+		if err := w.PutAudit(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if p := auditOf(t, l, time.Second, "a", 0); p.Audit.Last.Findings != 1 || p.Audit.Clean == nil || !slices.Equal(p.Flags, []string{state.Differs}) {
+			t.Errorf("%+v %+v", p.Audit, p.Flags)
+		}
+		if p := auditOf(t, l, 2*auditRest, "a", 0); p.Audit.Last.Findings != 0 || len(p.Flags) != 0 || !strings.Contains(log.String(), "no difference any more") {
+			t.Errorf("%+v\n%s", p.Audit, log)
+		}
+		end()
+	})
+}
+
 // What an audit found is in the metrics.
 func TestAuditMetrics(t *testing.T) {
 	read := sdkmetric.NewManualReader()

@@ -44,18 +44,28 @@ func (a *audit) close() {
 
 // Audit implements linker.Audit.
 func (a *audit) Audit(ctx context.Context, r linker.AuditRequest) (state.AuditPass, error) {
-	pass := state.AuditPass{Began: time.Now().UTC(), First: []state.AuditFinding{}}
+	began := time.Now().UTC()
 	p, err := a.auditor.Audit(ctx, comparator.AuditRequest{Topic: comparator.Topic{Source: r.Src.Topic, Target: r.Dst.Topic}, Partition: r.Src.Partition,
 		SourceID: r.SrcID, TargetID: r.DstID, End: r.End})
 	if err != nil {
-		return pass, err
+		return state.AuditPass{Began: began, First: []state.AuditFinding{}}, err
 	}
-	pass.Ended, pass.From, pass.To, pass.Records = time.Now().UTC(), p.From, p.To, p.RecordsCompared
+	pass := auditPass(p)
+	pass.Began, pass.Ended = began, time.Now().UTC()
+	return pass, nil
+}
+
+// auditPass is what was found of a partition as it goes on record, but for the times.
+func auditPass(p comparator.PartitionResult) state.AuditPass {
+	pass := state.AuditPass{From: p.From, To: p.To, Records: p.RecordsCompared, Digest: p.Digest, First: []state.AuditFinding{}}
 	for _, n := range p.Counts {
 		pass.Findings += n
+	}
+	if p.KeysDiffering != nil {
+		pass.Findings += *p.KeysDiffering
 	}
 	for _, f := range p.Findings {
 		pass.First = append(pass.First, state.AuditFinding{Kind: string(f.Kind), Offset: f.Offset, Detail: f.Detail})
 	}
-	return pass, nil
+	return pass
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -54,10 +55,11 @@ func (s *shell) compareCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "compare",
 		Usage:     "read both clusters and tell every difference between them",
-		UsageText: "klink compare -c klink.yaml [--link NAME] [TOPIC ...] [--last DURATION] [--keys] [--no-digest] [--acls] [--resume FILE] [--report DIR] [-o table|json]\nklink compare --source HOST:PORT --target HOST:PORT --topic PATTERN",
+		UsageText: "klink compare -c klink.yaml [--link NAME] [TOPIC ...] [--last DURATION] [--keys] [--no-digest] [--acls] [--resume FILE] [--report DIR] [--record [--yes]] [-o table|json]\nklink compare --source HOST:PORT --target HOST:PORT --topic PATTERN",
 		Description: "Compares, partition by partition, every record that a read_committed consumer sees: that it\n" +
 			"is at the same offset with the same key, value, headers and timestamp, and that where one\n" +
-			"side has none the other has none. Writes nothing; exits with 3 where there are differences:\n\n" +
+			"side has none the other has none. Writes nothing without --record; exits with 3 where there are\n" +
+			"differences:\n\n" +
 			"  missing  the source has a record and the target none\n" +
 			"  extra    the target has a record and the source none\n" +
 			"  changed  both have one, and they differ\n" +
@@ -72,15 +74,18 @@ func (s *shell) compareCommand() *cli.Command {
 			"Partition counts, topic settings, and the offsets of the link's groups are compared, too.\n\n" +
 			"With --resume FILE a comparison that is ended by Ctrl-C, or by a cluster that goes away, keeps what\n" +
 			"it has done in FILE; the same command goes on from there, says so, and removes FILE in the end.\n\n" +
+			"With --record what was found of each partition goes on record in __klink on the target, as that\n" +
+			"of the audit of klink run does: time, range, digest and findings, without what records say. klink\n" +
+			"status and klink describe show it as the last audit. It asks first; elsewhere it needs --yes.\n\n" +
 			"TOPIC is a name on either side, or a glob with *; then each partition has its own line.",
-		Flags: append(linkFlags(),
+		Flags: append(append(linkFlags(),
 			&cli.DurationFlag{Name: flagLast, Usage: "compare only records of the last `DURATION`, e.g. 24h, by the source's timestamps"},
 			&cli.BoolFlag{Name: flagKeys, Usage: "list the keys of compacted topics whose latest value differs"},
 			&cli.BoolFlag{Name: flagNoDigest, Usage: "compute no digests, and compare batches that are the same bytes on both sides as bytes"},
 			&cli.BoolFlag{Name: flagACLs, Usage: "compare the access rules in force for the topics; needs Describe on both clusters"},
 			&cli.StringFlag{Name: flagCarryOn, Usage: "keep in `FILE` what is done when the comparison is broken off, and go on from there"},
-			&cli.StringFlag{Name: flagReport, Usage: "write compare.json and the page compare.html into the folder `DIR`"},
-			outputFlag()),
+			&cli.StringFlag{Name: flagReport, Usage: "write compare.json and the page compare.html into the folder `DIR`"}),
+			append(recordFlags(), outputFlag())...),
 		Action: s.compare,
 	}
 }
@@ -97,6 +102,13 @@ func (s *shell) compare(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	book, err := s.openBook(c, func(ctx context.Context) (AuditBook, error) { return s.parts.AuditBook(ctx, cfg) })
+	if err != nil {
+		return err
+	}
+	if book != nil {
+		defer book.Close()
+	}
 	wanted := &choice{words: c.Args().Slice(), matched: map[string]bool{}}
 	req := CompareRequest{Last: c.Duration(flagLast), Keys: c.Bool(flagKeys), NoDigest: c.Bool(flagNoDigest), ACLs: c.Bool(flagACLs)}
 	if len(wanted.words) > 0 {
@@ -109,7 +121,15 @@ func (s *shell) compare(c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("compare: %w", err)
 	}
-	return errors.Join(s.tellCompared(r, c.String(flagReport), asJSON, len(wanted.words) == 0), compareError(r))
+	all := compareResult{Result: r}
+	var failed error
+	if book != nil {
+		if all.Recorded, failed = book.Put(c.Context, r, c.Bool(flagDryRun)); failed != nil {
+			failed = fmt.Errorf("compare: --record: %w", failed)
+		}
+		failed = errors.Join(failed, recordError(all.Recorded))
+	}
+	return errors.Join(s.tellCompared(all, c.String(flagReport), asJSON, len(wanted.words) == 0), compareError(r), failed)
 }
 
 // compareAll compares, and goes on from what was broken off where that is wanted.
@@ -133,15 +153,15 @@ func (s *shell) compareAll(c *cli.Context, cfg *config.Config, req CompareReques
 }
 
 // tellCompared prints the result and writes the report.
-func (s *shell) tellCompared(r comparator.Result, folder string, asJSON, fold bool) error {
+func (s *shell) tellCompared(r compareResult, folder string, asJSON, fold bool) error {
 	var err error
 	if folder != "" {
-		err = writeReport(folder, "compare", r, func(w io.Writer) error { return comparator.WritePage(w, r) })
+		err = writeReport(folder, "compare", r, func(w io.Writer) error { return comparator.WritePage(w, r.Result) })
 	}
 	if asJSON {
 		return errors.Join(err, show.JSON(s.out, "compare", r))
 	}
-	return errors.Join(err, s.printCompared(r, fold))
+	return errors.Join(err, s.printCompared(r.Result, fold), s.printRecorded(r.Recorded))
 }
 
 // compareError gives a result its exit code.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -45,9 +44,7 @@ func (c *console) Open(ctx context.Context) error {
 	if c.store != nil {
 		return nil
 	}
-	within, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	s, err := control.Open(within, control.Options{Client: c.dst.Control, Logger: slog.New(slog.DiscardHandler)})
+	s, err := openControl(ctx, c.recorded)
 	if err != nil {
 		return err
 	}

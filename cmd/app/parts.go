@@ -34,6 +34,9 @@ type Parts struct {
 	// Compare reads both clusters of the configuration's links and tells how they
 	// differ. It writes nothing.
 	Compare func(ctx context.Context, cfg *config.Config, req CompareRequest) (comparator.Result, error)
+	// AuditBook opens what is on record of the configuration's links, for what a
+	// comparison found.
+	AuditBook func(ctx context.Context, cfg *config.Config) (AuditBook, error)
 	// Contrast sets the modes side by side on clusters that it starts and ends.
 	Contrast func(ctx context.Context, req ContrastRequest) (contrast.Result, error)
 	// Describe tells what is on record on the targets of the configuration's links.

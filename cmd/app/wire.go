@@ -46,6 +46,7 @@ func production() Parts {
 		Probe:            probeTarget,
 		Plan:             planLinks,
 		Compare:          compareLinks,
+		AuditBook:        openAuditBook,
 		Contrast:         runContrast(thisProgram),
 		Describe:         describeTargets,
 		Console:          openConsole,

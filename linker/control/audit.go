@@ -38,6 +38,7 @@ type passValue struct {
 	From     int64          `json:"from"`
 	To       int64          `json:"to"`
 	Records  int64          `json:"records"`
+	Digest   *string        `json:"digest,omitempty"`
 	Findings int64          `json:"findings,omitempty"`
 	First    []findingValue `json:"first,omitempty"`
 }
@@ -64,11 +65,24 @@ func encodePass(p *state.AuditPass) *passValue {
 	if p == nil {
 		return nil
 	}
-	v := &passValue{Began: p.Began.UTC(), Ended: p.Ended.UTC(), From: p.From, To: p.To, Records: p.Records, Findings: p.Findings}
+	v := &passValue{Began: p.Began.UTC(), Ended: p.Ended.UTC(), From: p.From, To: p.To, Records: p.Records, Digest: p.Digest, Findings: p.Findings}
 	for _, f := range p.First {
 		v.First = append(v.First, findingValue(f))
 	}
 	return v
+}
+
+// Take folds a comparison in.
+func (r *AuditRecord) Take(pass state.AuditPass) {
+	r.Last, r.Error = &pass, ""
+	if pass.Findings == 0 {
+		r.Clean = &pass
+	}
+}
+
+// Newer tells whether r is of the same topics as o, and of a later comparison.
+func (r AuditRecord) Newer(o AuditRecord) bool {
+	return r.Last != nil && r.SourceID == o.SourceID && r.TargetID == o.TargetID && (o.Last == nil || r.Last.Ended.After(o.Last.Ended))
 }
 
 func (v auditValue) record(k Key) (AuditRecord, error) {
@@ -91,7 +105,7 @@ func (v *passValue) pass() (*state.AuditPass, error) {
 	if v.From < 0 || v.To < v.From || v.Findings < 0 {
 		return nil, fmt.Errorf("audit from %d to %d with %d findings", v.From, v.To, v.Findings)
 	}
-	p := &state.AuditPass{Began: v.Began, Ended: v.Ended, From: v.From, To: v.To, Records: v.Records, Findings: v.Findings, First: []state.AuditFinding{}}
+	p := &state.AuditPass{Began: v.Began, Ended: v.Ended, From: v.From, To: v.To, Records: v.Records, Digest: v.Digest, Findings: v.Findings, First: []state.AuditFinding{}}
 	for _, f := range v.First {
 		p.First = append(p.First, state.AuditFinding(f))
 	}

@@ -18,11 +18,14 @@ var (
 	wantPass  = state.AuditPass{Began: wantAt, Ended: wantAt.Add(time.Minute), From: 5, To: 100, Records: 90, First: []state.AuditFinding{}}
 	wantWrong = state.AuditPass{Began: wantAt.Add(time.Hour), Ended: wantAt.Add(time.Hour + time.Minute), From: 5, To: 200, Records: 190, Findings: 3,
 		First: []state.AuditFinding{{Kind: "changed", Offset: 7, Detail: "the records differ: value of 5 bytes differs from byte 2 on"}, {Kind: "missing", Offset: 9}}}
+	wantDigest = state.AuditPass{Began: wantAt, Ended: wantAt.Add(time.Minute), From: 5, To: 100, Records: 90, First: []state.AuditFinding{},
+		Digest: new("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef")}
 	wantAuditTie = TopicRecord{Link: "east-west", SourceTopic: "orders", SourceID: seqID(0), TargetTopic: "dr.orders", TargetID: seqID(16), Partitions: 12}
 	wantAudits   = []AuditRecord{
 		{Link: "east-west", Topic: "orders", SourceID: seqID(0), Partition: 0, TargetID: seqID(16), Audit: state.Audit{Last: &wantPass, Clean: &wantPass}},
 		{Link: "east-west", Topic: "orders", SourceID: seqID(0), Partition: 3, TargetID: seqID(16), Audit: state.Audit{Last: &wantWrong, Clean: &wantPass}},
 		{Link: "east-west", Topic: "orders", SourceID: seqID(0), Partition: 4, TargetID: seqID(16), Audit: state.Audit{Last: &wantWrong}},
+		{Link: "east-west", Topic: "orders", SourceID: seqID(0), Partition: 5, TargetID: seqID(16), Audit: state.Audit{Last: &wantDigest, Clean: &wantDigest}},
 	}
 )
 
@@ -66,7 +69,7 @@ func TestAuditBelongsToItsTopics(t *testing.T) {
 		}
 	}
 	gone := stored{key: auditFixtures(t)[1].key}
-	if v := viewOf(t, append(all, gone)...); len(v.Audits("east-west")) != 2 {
+	if v := viewOf(t, append(all, gone)...); len(v.Audits("east-west")) != 3 {
 		t.Errorf("%+v", v.Audits("east-west"))
 	}
 }

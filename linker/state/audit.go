@@ -8,8 +8,8 @@ import (
 // Differs is the flag of a partition in which the last audit found differences.
 const Differs = "DIFFERS"
 
-// Audit is what comparing a partition with its source showed, while it is
-// mirrored.
+// Audit is what comparing a partition with its source showed: by the audit while it
+// is mirrored, or by a klink compare that recorded it.
 type Audit struct {
 	// Last is the last comparison that came to its end, Clean the last one that
 	// found no difference; null where there was none.
@@ -30,8 +30,11 @@ type AuditPass struct {
 	To   int64 `json:"to"`
 	// Records are the offsets at which both sides have a record.
 	Records int64 `json:"records_compared"`
-	// Findings counts the records that differ, and 1 for a start that does; First are
-	// the first ones of each kind.
+	// Digest is that of the source's visible records of the range; null where none was
+	// computed.
+	Digest *string `json:"digest"`
+	// Findings counts the records that differ, and 1 for a start or an end that does;
+	// First are the first ones of each kind.
 	Findings int64          `json:"findings"`
 	First    []AuditFinding `json:"first"`
 }
