@@ -54,14 +54,16 @@ func at(topic string) shapes.Place { return shapes.Place{Topic: topic, Partition
 // in wrappers with the broker's time other times.
 var oldClients = []lab.Client{lab.Java, lab.Librdkafka}
 
-// TestG1G2_EveryShape mirrors logs of all shapes between two real brokers, and
-// reads both sides with consumers of three makers, the target at both isolations.
+// TestG1G2_EveryShape mirrors logs of all shapes between two real brokers in both
+// modes, and reads both sides with consumers of three makers, the target at both
+// isolations; then it promotes. The modes are told apart by what they promise.
 func TestG1G2_EveryShape(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		version string
 		small   int
-	}{{"4.3.1", SmallTransactions.N()}, {"3.9.1", SmallTransactions.N() / 10}} {
+		modes   []promise
+	}{{"4.3.1", SmallTransactions.N(), promises}, {"3.9.1", SmallTransactions.N() / 10, promises[:ModesOnOldest.N()]}} {
 		t.Run(c.version, func(t *testing.T) {
 			o := lab.KafkaOptions{Version: c.version, Props: shapes.BrokerProps()}
 			p := startPair(t, o, o)
@@ -73,7 +75,8 @@ func TestG1G2_EveryShape(t *testing.T) {
 			var open *shapes.Open
 			all := shapesOf(t, p.src, c.small, &open)
 			writeShapes(t, all)
-			k := startKlink(t, p.plain("s-*")...)
+			modes := startModes(t, p, c.modes, "s-*", "both-*")
+			k := modes[0].klink
 			// Some are written while klink follows the log's end.
 			writeShapes(t, []shape{
 				{topic: "s-live-small", write: func(to shapes.Place) error { return shapes.Small(within(t, 2*patience), p.src, to, 300) }},
@@ -83,16 +86,22 @@ func TestG1G2_EveryShape(t *testing.T) {
 				shape{topic: "s-old", clients: oldClients}, shape{topic: oldCleanedTopic, clients: oldClients})
 			t.Run("mirrored", func(t *testing.T) {
 				for _, s := range all {
-					t.Run(s.topic, func(t *testing.T) {
-						t.Parallel()
-						k.requireVisible(t, p, lab.VisibleOptions{Topics: []string{s.topic}, Clients: s.clients})
-					})
+					for _, m := range modes {
+						t.Run(s.topic+" "+m.mode, func(t *testing.T) {
+							t.Parallel()
+							m.requireShown(t, p, lab.VisibleOptions{Topics: []string{s.topic}, Clients: s.clients})
+						})
+					}
 				}
 			})
 			testEndOfOpen(t, p, k, open)
 			testCleanedTarget(t, p, k)
-			testAllClients(t, p, k, all)
-			k.stop(t)
+			committed := commitHalfway(t, p, []string{"s-mixed", "s-long", "s-small", "s-trimmed", "s-appended", "s-wide"})
+			for _, m := range modes {
+				testAllClients(t, p, m, all)
+				m.requireNothingReadAgain(t, p, committed)
+				m.stop(t)
+			}
 		})
 	}
 }
@@ -229,16 +238,21 @@ func recordsBelow(t *testing.T, c lab.Cluster, p lab.Partition, end int64) (n in
 }
 
 // testAllClients reads everything with consumers of all makers.
-func testAllClients(t *testing.T, p pair, k *klink, all []shape) {
+func testAllClients(t *testing.T, p pair, m moded, all []shape) {
 	t.Helper()
 	var topics []string
+	least := SmallTransactions.N() / 10
 	for _, s := range all {
-		if s.clients == nil {
-			topics = append(topics, s.topic)
+		wide := s.topic == "s-wide"
+		if s.clients != nil || wide && !m.offsetsKept && WideDrift.N() == 0 {
+			continue
+		}
+		if topics = append(topics, s.topic); wide {
+			least = 2 * WideBatch.N()
 		}
 	}
-	v := k.requireVisible(t, p, lab.VisibleOptions{Topics: topics, Clients: []lab.Client{lab.Java, lab.Librdkafka}})
-	if v.Records() < int64(2*WideBatch.N()) {
+	v := m.requireShown(t, p, lab.VisibleOptions{Topics: topics, Clients: []lab.Client{lab.Java, lab.Librdkafka}})
+	if v.Records() < int64(least) {
 		t.Errorf("only %d records compared", v.Records())
 	}
 }

@@ -40,6 +40,12 @@ var (
 	LongTransaction = Size{Short: 5_000, Long: 500_000}
 	// WideBatch is the records of one batch.
 	WideBatch = Size{Short: 100_000, Long: 100_000}
+	// WideDrift: at 1 consumers of all makers read the wide batches of checkpoint mode
+	// too, which franz-go reads in any case.
+	WideDrift = Size{Short: 0, Long: 1}
+	// ModesOnOldest are the modes in which logs of all shapes are mirrored between the
+	// oldest brokers.
+	ModesOnOldest = Size{Short: 1, Long: 2}
 	// FillLanes are ways to cut the connections of a fill.
 	FillLanes = Size{Short: 48, Long: 54}
 	// FillKills are rounds of kills by SIGKILL with markers in flight, in each of

@@ -11,6 +11,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
+// offsetBytes are those of the offset, with which the canonical form begins.
+const offsetBytes = 8
+
 // canonical appends a record in the one form that all of klink's digests are
 // made of: offset, timestamp in milliseconds, key, value, and the headers in
 // their order; lengths are 32 bits, -1 for null; all big-endian.

@@ -37,7 +37,7 @@ func (i Isolation) String() string { return [...]string{"read_committed", "read_
 // Sighting is one record as a client has handed it out.
 type Sighting struct {
 	Offset    int64
-	Digest    [sha256.Size]byte // of the record's canonical form
+	Digest    [sha256.Size]byte // of the record's canonical form without its offset
 	Key       string            // SHA-256 of the key in hexadecimal digits; "" for null
 	Tombstone bool              // its value is null
 }
@@ -94,7 +94,7 @@ func readHere(ctx context.Context, c Cluster, isolation Isolation, readings map[
 		var buf []byte
 		d, err := readRange(ctx, c, p, o, func(r *kgo.Record) {
 			buf = canonical(buf[:0], r)
-			reading.Seen = append(reading.Seen, Sighting{Offset: r.Offset, Digest: sha256.Sum256(buf), Key: keyDigest(r.Key), Tombstone: r.Value == nil})
+			reading.Seen = append(reading.Seen, Sighting{Offset: r.Offset, Digest: sha256.Sum256(buf[offsetBytes:]), Key: keyDigest(r.Key), Tombstone: r.Value == nil})
 		})
 		if err != nil {
 			return err

@@ -25,6 +25,10 @@ type VisibleOptions struct {
 	// its key, or is a tombstone, or has no key; the latest value of each key is
 	// the same.
 	Compacted []string
+	// Drift: copies keep their order and not their offsets. All that both sides show is
+	// judged then, whatever their bounds; of Compacted topics the latest value of each
+	// key and the order of those.
+	Drift bool
 }
 
 // Visible is the outcome: what consumers of each kind may see.
@@ -122,7 +126,7 @@ func CompareVisible(ctx context.Context, src, dst Cluster, o VisibleOptions) (Vi
 	}
 	for _, view := range v.Views {
 		for _, p := range view.Partitions {
-			if p.First != nil {
+			if p.First != nil && !o.Drift {
 				describeDifference(ctx, src, dst, p, view.Isolation)
 			}
 		}
@@ -161,15 +165,56 @@ func viewWith(ctx context.Context, client Client, src, dst Cluster, o VisibleOpt
 			if !ok {
 				return nil, fmt.Errorf("the target has no %s", q)
 			}
-			rule := differExactly
-			if slices.Contains(o.Compacted, p.Topic) {
-				rule = differCleaned
-			}
-			view.Partitions = append(view.Partitions, judge(p, q, seen[0][p], there, rule))
+			view.Partitions = append(view.Partitions, o.judge(p, q, seen[0][p], there))
 		}
 		views = append(views, view)
 	}
 	return views, nil
+}
+
+// judge applies the rule that holds for a topic.
+func (o VisibleOptions) judge(p, q Partition, src, dst Reading) ViewedPartition {
+	cleaned := slices.Contains(o.Compacted, p.Topic)
+	switch {
+	case o.Drift:
+		return judgeOrder(p, q, src, dst, cleaned)
+	case cleaned:
+		return judge(p, q, src, dst, differCleaned)
+	default:
+		return judge(p, q, src, dst, differExactly)
+	}
+}
+
+// judgeOrder compares what both sides show in its order, without the offsets.
+func judgeOrder(p, q Partition, src, dst Reading, cleaned bool) ViewedPartition {
+	a, b := src.Seen, dst.Seen
+	v := ViewedPartition{Src: p, Dst: q, SrcBounds: src.Bounds, DstBounds: dst.Bounds, Records: int64(len(a))}
+	if cleaned {
+		a, b = lastValues(a), lastValues(b)
+	}
+	for i := range max(len(a), len(b)) {
+		switch {
+		case i == len(a):
+			v.First = &Difference{Offset: src.Bounds.End}
+		case i == len(b) || a[i].Digest != b[i].Digest:
+			v.First = &Difference{Offset: a[i].Offset}
+		default:
+			continue
+		}
+		break
+	}
+	return v
+}
+
+// lastValues are the records that no cleaner may take, in their order.
+func lastValues(seen []Sighting) (last []Sighting) {
+	latest := latest(seen)
+	for _, s := range seen {
+		if s.Key != "" && !s.Tombstone && latest[s.Key].Offset == s.Offset {
+			last = append(last, s)
+		}
+	}
+	return last
 }
 
 // judge applies a rule to the range that both sides retain.

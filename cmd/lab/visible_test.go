@@ -52,6 +52,32 @@ func TestRulesOfVisibleRecords(t *testing.T) {
 	}
 }
 
+func TestOrderAlone(t *testing.T) {
+	base := seen(rec{1, "a", "1"}, rec{3, "b", "1"}, rec{4, "a", "2"}, rec{7, "c", ""})
+	for _, c := range []struct {
+		name           string
+		src, dst       []Sighting
+		whole, cleaned int64 // first difference on the source; -1 is none
+	}{
+		{"elsewhere", base, seen(rec{21, "a", "1"}, rec{22, "b", "1"}, rec{30, "a", "2"}, rec{31, "c", ""}), -1, -1},
+		{"nothing", nil, nil, -1, -1},
+		{"one too few", base, base[:2], 4, 3}, // its latest value of a is another one
+		{"one too many", base[:3], base, 100, -1},
+		{"a swapped pair", base, seen(rec{1, "a", "1"}, rec{3, "a", "2"}, rec{4, "b", "1"}, rec{7, "c", ""}), 3, 3},
+		{"a superseded one gone", base, base[1:], 1, -1},
+		{"twice", base, append(seen(rec{0, "a", "1"}), base...), 3, -1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for cleaned, want := range map[bool]int64{false: c.whole, true: c.cleaned} {
+				v := judgeOrder(Partition{}, Partition{}, Reading{Bounds: Bounds{End: 100}, Seen: c.src}, Reading{Seen: c.dst}, cleaned)
+				if (v.First != nil) != (want >= 0) || v.First != nil && v.First.Offset != want {
+					t.Errorf("cleaned %v: %v, want %d", cleaned, v.First, want)
+				}
+			}
+		})
+	}
+}
+
 func TestOnlyTheRangeThatBothRetainIsJudged(t *testing.T) {
 	all := seen(rec{1, "a", "1"}, rec{2, "b", "1"}, rec{5, "c", "1"}, rec{8, "d", "1"})
 	src := Reading{Bounds: Bounds{Start: 0, End: 9}, Seen: all}

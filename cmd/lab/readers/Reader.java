@@ -57,7 +57,6 @@ public class Reader {
     private static void print(PrintStream out, ConsumerRecord<byte[], byte[]> record) throws Exception {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         DataOutputStream canonical = new DataOutputStream(bytes);
-        canonical.writeLong(record.offset());
         canonical.writeLong(record.timestamp());
         field(canonical, record.key());
         field(canonical, record.value());

@@ -28,7 +28,7 @@ type Line struct {
 	Topic     string
 	Partition int32
 	Offset    int64
-	Digest    [32]byte // SHA-256 of the record in lab's canonical form
+	Digest    [32]byte // SHA-256 of the record in lab's canonical form, without its offset
 	Key       string   // SHA-256 in hexadecimal digits; "" for null
 	Tombstone bool     // its value is null
 }

@@ -17,7 +17,7 @@ def line(message):
     known, timestamp = message.timestamp()
     key, value = message.key(), message.value()
     headers = message.headers() or []
-    canonical = struct.pack(">qq", message.offset(), timestamp if known else -1) + field(key) + field(value)
+    canonical = struct.pack(">q", timestamp if known else -1) + field(key) + field(value)
     canonical += struct.pack(">i", len(headers))
     for name, content in headers:
         canonical += field(name.encode()) + field(content)
