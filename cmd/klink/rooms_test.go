@@ -43,6 +43,7 @@ var rooms = []room{
 	{"translate/exact", nil, "where copies lie is pure"},
 	{"translate/mm2", nil, "bytes, names and rules of MirrorMaker 2 are a leaf"},
 	{"translate", []string{"translate/..."}, "it is a library: clusters come in as clients, and maps as values"},
+	{"translate/takeover", []string{"translate/exact"}, "where another mirror left off follows from values, and from logs that it is given"},
 	{"linker/...", []string{"fetcher/batch", "fetcher/feed", "fetcher/leaders", "linker/...", "translate/..."}, "the target side declares what it needs of the source side in ports.go"},
 	{"comparator", []string{"fetcher/batch", "fetcher/leaders"}, "the audit shares no code with what it audits but the reader of batches"},
 	{"contrast", []string{"cmd/lab"}, "modes are reached through the interface that contrast declares, and judged from outside"},
