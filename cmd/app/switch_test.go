@@ -75,7 +75,7 @@ func switched() switchover.Result {
 				Hint: "run the same command again once the cause is gone", Partitions: []switchover.Partition{unknown, empty}},
 		},
 		Groups: []switchover.Group{
-			{Group: "billing", State: "SYNCED", Partitions: []switchover.GroupPartition{{SourceTopic: "orders", SourceOffset: ptr(int64(900)), TargetOffset: ptr(int64(900)), AgeSeconds: ptr(0.25), RecordsToRead: ptr(int64(100))}}},
+			{Group: "billing", State: "SYNCED", Partitions: []switchover.GroupPartition{{SourceTopic: "orders", SourceOffset: ptr(int64(900)), TargetOffset: ptr(int64(900)), AgeSeconds: ptr(0.25), RecordsToRead: ptr(int64(100)), RecordsReadAgain: ptr(int64(0))}}},
 			{Group: "audit", State: "SYNCING", Reason: "CLAMPED", Partitions: []switchover.GroupPartition{{SourceTopic: "orders", Reason: "CLAMPED"}}},
 		},
 		Notes:    []string{"another failover was first and is completed"},
@@ -268,5 +268,24 @@ func TestFailoverOnATarget(t *testing.T) {
 	}
 	if r := on(t, c, "pause", "orders", "--yes"); r.code != 1 || !strings.Contains(r.out, "promoted or failed over") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestGroupsBesideMM2: in checkpoint mode the table has what MirrorMaker 2's syncs
+// would make of the commits, and ? where they would not translate them.
+func TestGroupsBesideMM2(t *testing.T) {
+	part := func(sampled *int64) switchover.GroupPartition {
+		return switchover.GroupPartition{AgeSeconds: ptr(1.0), RecordsToRead: ptr(int64(50)), RecordsReadAgain: ptr(int64(2)), RecordsReadAgainMM2: sampled}
+	}
+	got := switchGroups([]switchover.Group{
+		{Group: "billing", State: "SYNCED", Partitions: []switchover.GroupPartition{part(ptr(int64(90))), part(ptr(int64(7)))}},
+		{Group: "audit", State: "SYNCED", Partitions: []switchover.GroupPartition{part(ptr(int64(1))), part(nil)}},
+	})
+	want := ` GROUP    PARTITIONS  STATE   RECORDS TO READ  READ AGAIN  READ AGAIN BY MM2'S SYNCS  COMMIT AGE SECONDS  REASON
+ billing           2  SYNCED              100           4                         97                 1.0
+ audit             2  SYNCED              100           4                          ?                 1.0
+`
+	if strings.TrimRight(got, "\n") != strings.TrimRight(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

@@ -182,26 +182,57 @@ func lostLine(r switchover.Result, v switchView) string {
 	}
 }
 
-// switchGroups has a line per consumer group.
-func switchGroups(groups []switchover.Group) string {
-	t := plainTable("group", "partitions", "state", "records to read", "commit age seconds", "reason")
-	for _, g := range groups {
-		records, age := new(int64), new(float64)
-		for _, p := range g.Partitions {
-			if records != nil && p.RecordsToRead != nil {
-				*records += *p.RecordsToRead
-			} else {
-				records = nil
-			}
-			if age != nil && p.AgeSeconds != nil {
-				*age = max(*age, *p.AgeSeconds)
-			} else {
-				age = nil
-			}
+// groupSums are what a group's partitions have in common; nil where one of them does
+// not know.
+type groupSums struct {
+	toRead, again, sampled *int64
+	age                    *float64
+}
+
+func sumsOf(g switchover.Group) groupSums {
+	s := groupSums{new(int64), new(int64), new(int64), new(float64)}
+	add := func(sum **int64, n *int64) {
+		if *sum == nil || n == nil {
+			*sum = nil
+			return
 		}
-		t.AppendRow(table.Row{g.Group, len(g.Partitions), g.State, count(records), show.Seconds(age), g.Reason})
+		**sum += *n
 	}
-	t.SetColumnConfigs(rightAligned("partitions", "records to read", "commit age seconds"))
+	for _, p := range g.Partitions {
+		add(&s.toRead, p.RecordsToRead)
+		add(&s.again, p.RecordsReadAgain)
+		add(&s.sampled, p.RecordsReadAgainMM2)
+		if s.age != nil && p.AgeSeconds != nil {
+			*s.age = max(*s.age, *p.AgeSeconds)
+		} else {
+			s.age = nil
+		}
+	}
+	return s
+}
+
+const sampledColumn = "read again by MM2's syncs"
+
+// switchGroups has a line per consumer group. What MirrorMaker 2 would make of it is
+// there in checkpoint mode, where it could know of any.
+func switchGroups(groups []switchover.Group) string {
+	columns := []any{"group", "partitions", "state", "records to read", "read again"}
+	contrast := slices.ContainsFunc(groups, func(g switchover.Group) bool {
+		return slices.ContainsFunc(g.Partitions, func(p switchover.GroupPartition) bool { return p.RecordsReadAgainMM2 != nil })
+	})
+	if contrast {
+		columns = append(columns, sampledColumn)
+	}
+	t := plainTable(append(columns, "commit age seconds", "reason")...)
+	for _, g := range groups {
+		s := sumsOf(g)
+		row := table.Row{g.Group, len(g.Partitions), g.State, count(s.toRead), count(s.again)}
+		if contrast {
+			row = append(row, count(s.sampled))
+		}
+		t.AppendRow(append(row, show.Seconds(s.age), g.Reason))
+	}
+	t.SetColumnConfigs(rightAligned("partitions", "records to read", "read again", sampledColumn, "commit age seconds"))
 	return trimLines(t.Render())
 }
 

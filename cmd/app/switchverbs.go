@@ -35,7 +35,9 @@ const switchNumbers = "  last mirrored   the last offset of the source that is o
 	"  lost at most    offsets of the source up to there that the target lacks; markers count too\n" +
 	"  unseen seconds  the time since: what the source took in during it is lost as well\n" +
 	"  open records    offsets in transactions that were open then, and so are not mirrored\n" +
-	"  records to read what a group reads again or has not read yet, from its committed offset\n\n" +
+	"  records to read what a group is given on the target, from its committed offset\n" +
+	"  read again      those of them that it had read on the source by its last commit there; in\n" +
+	"                  checkpoint mode beside what the offset syncs of a MirrorMaker 2 would give\n\n" +
 	"? means unknown, and never 0. Without TOPIC it is about all topics of the link; each\n" +
 	"partition has a line, of more than 100 those that need a look, or all where topics are named.\n" +
 	"TOPIC is a name on either side, or a glob with *."

@@ -35,7 +35,7 @@ var rooms = []room{
 	{"linker/plan", []string{"fetcher/batch", "fetcher/feed", "linker/state", "linker/ledger"}, "decisions are pure: no I/O comes in through an import"},
 	{"linker/drift", []string{"fetcher/batch", "linker/plan", "translate/exact"}, "decisions are pure: no I/O comes in through an import"},
 	{"linker/reverse", []string{"fetcher/batch", "fetcher/feed", "linker/appender", "linker/control", "linker/intent", "linker/ledger", "linker/plan", "linker/remote", "linker/state", "linker/topics"}, "the way home reads through ports and knows no data path"},
-	{"linker/switchover", []string{"fetcher/batch", "fetcher/feed", "linker/appender", "linker/control", "linker/intent", "linker/ledger", "linker/remote", "linker/state", "linker/topics", "translate/exact"}, "promote and failover read and write through ports and know no data path"},
+	{"linker/switchover", []string{"fetcher/batch", "fetcher/feed", "linker/appender", "linker/control", "linker/intent", "linker/ledger", "linker/remote", "linker/state", "linker/topics", "translate/exact", "translate/mm2"}, "promote and failover read and write through ports and know no data path"},
 	{"linker/ownlog", []string{"fetcher/leaders", "linker/remote", "linker/state"}, "it is a log and knows nothing of what its records mean"},
 	{"linker/copies", []string{"fetcher/batch", "fetcher/feed", "linker/drift", "linker/maps", "translate/exact"}, "it reads through ports what the mirror wrote, and knows no data path"},
 	{"linker/maps", []string{"fetcher/feed", "linker/ownlog", "linker/remote", "linker/state", "translate/exact"}, "it stores maps and knows nothing of who makes them"},

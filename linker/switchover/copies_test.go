@@ -96,25 +96,29 @@ func TestGroupsOfADriftedPartition(t *testing.T) {
 	age := 0.0
 	place := feed.Partition{Topic: "a.s"}
 	in := groupInput{now: now, parts: map[feed.Partition]groupPart{
-		place: {source: feed.Partition{Topic: "s"}, start: 0, mirrored: 140, copies: drifted(t)}}}
+		place: {source: feed.Partition{Topic: "s"}, start: 0, mirrored: 140, copies: drifted(t), samples: &samples{}}}}
 	for _, c := range []struct {
 		name           string
 		source, target int64
 		read           int64
+		// again is what the group has read of it on the source; sampled how much more
+		// MirrorMaker 2 would give it, whose syncs here are those of source offsets 10,
+		// 40 and 49.
+		again, sampled int64
 		reason         string
 	}{
-		{"the very next record", 45, 135, 5, ""},
-		{"in a gap of the source", 35, 130, 10, ""},
-		{"at the end", 52, 140, 0, ""},
-		{"foreign records are not counted", 20, 110, 20, ""},
-		{"the mirror is behind", 80, 140, 0, groupClamped},
-		{"not raised yet", 45, 131, 9, groupClamped},
+		{"the very next record", 45, 135, 5, 0, 4, ""},
+		{"in a gap of the source", 35, 130, 10, 0, 19, ""},
+		{"at the end", 52, 140, 0, 0, 0, ""},
+		{"foreign records are not counted", 20, 110, 20, 0, 9, ""},
+		{"the mirror is behind", 80, 140, 0, 0, 0, groupClamped},
+		{"not raised yet", 45, 131, 9, 4, 4, groupClamped},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in.records = []control.GroupRecord{{Group: "g", Offsets: []control.GroupOffset{
 				{Topic: "a.s", Previous: feed.Unknown, Written: c.target, SourceOffset: c.source, At: now}}}}
 			in.committed = map[string]map[feed.Partition]int64{"g": {place: c.target}}
-			want := GroupPartition{SourceTopic: "s", SourceOffset: &c.source, TargetOffset: &c.target, AgeSeconds: &age, RecordsToRead: &c.read, Reason: c.reason}
+			want := GroupPartition{SourceTopic: "s", SourceOffset: &c.source, TargetOffset: &c.target, AgeSeconds: &age, RecordsToRead: &c.read, RecordsReadAgain: &c.again, RecordsReadAgainMM2: &c.sampled, Reason: c.reason}
 			if d := cmp.Diff(want, groupNumbers(in)[0].Partitions[0]); d != "" {
 				t.Error(d)
 			}

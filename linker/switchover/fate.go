@@ -188,7 +188,7 @@ func (s *Switch) each(fs []*fate, do func(*fate)) {
 func (s *Switch) groupNumbers(ctx context.Context, fs []*fate) []Group {
 	in := groupInput{records: s.o.Store.Groups(s.o.Link), parts: make(map[feed.Partition]groupPart, len(fs)), now: time.Now()}
 	for _, f := range fs {
-		in.parts[f.place()] = groupPart{source: f.source(), start: f.facts.ends.LogStart, mirrored: f.facts.mirrored(), copies: f.facts.copies}
+		in.parts[f.place()] = groupPart{source: f.source(), start: f.facts.ends.LogStart, mirrored: f.facts.mirrored(), copies: f.facts.copies, samples: &samples{}}
 	}
 	if s.o.Groups != nil && len(in.records) > 0 {
 		names := make([]string, 0, len(in.records))

@@ -195,6 +195,7 @@ type groupPart struct {
 	source          feed.Partition
 	start, mirrored int64      // feed.Unknown where not known
 	copies          *exact.Map // nil in mirror mode
+	samples         *samples   // as copies
 }
 
 // toRead is how many records lie between a target offset and the end of what was
@@ -208,6 +209,28 @@ func (p groupPart) toRead(at int64) *int64 {
 		n = max(0, p.mirrored-at)
 	}
 	return &n
+}
+
+// readAgain is how many records lie between the offset where a group goes on and the
+// one that its commit on the source leads to; nil where that is not known.
+func (p groupPart) readAgain(at, want int64) *int64 {
+	if at == feed.Unknown || want == feed.Unknown || p.mirrored == feed.Unknown {
+		return nil
+	}
+	n := max(0, *p.toRead(at)-*p.toRead(want))
+	return &n
+}
+
+// readAgainMM2 is the same for where MirrorMaker 2 would have the group go on.
+func (p groupPart) readAgainMM2(src, want int64) *int64 {
+	if p.copies == nil || src == feed.Unknown {
+		return nil
+	}
+	at, ok := p.samples.translate(p.copies, src)
+	if !ok {
+		return nil
+	}
+	return p.readAgain(at, want)
 }
 
 // expected is where a commit of the source leads to, feed.Unknown where that is not
@@ -288,6 +311,7 @@ func groupPartition(o control.GroupOffset, p groupPart, c commit, now time.Time)
 		gp.RecordsToRead = p.toRead(at)
 	}
 	want, ahead := p.expected(o.SourceOffset)
+	gp.RecordsReadAgain, gp.RecordsReadAgainMM2 = p.readAgain(at, want), p.readAgainMM2(o.SourceOffset, want)
 	switch {
 	case !c.asked:
 		gp.Reason = groupUnasked

@@ -99,19 +99,19 @@ func TestNumbersOfGroups(t *testing.T) {
 		want      GroupPartition
 	}{
 		{"synced", map[feed.Partition]int64{t0: 30}, true, nil,
-			GroupPartition{SourceOffset: at(30), TargetOffset: at(30), RecordsToRead: at(20)}},
+			GroupPartition{SourceOffset: at(30), TargetOffset: at(30), RecordsToRead: at(20), RecordsReadAgain: at(0)}},
 		{"clamped", map[feed.Partition]int64{t0: 30}, true, func(o *control.GroupOffset) { o.SourceOffset = 44 },
-			GroupPartition{SourceOffset: at(44), TargetOffset: at(30), RecordsToRead: at(20), Reason: groupClamped}},
+			GroupPartition{SourceOffset: at(44), TargetOffset: at(30), RecordsToRead: at(20), RecordsReadAgain: at(14), Reason: groupClamped}},
 		{"below the start", map[feed.Partition]int64{t0: 5}, true, func(o *control.GroupOffset) { o.Written, o.SourceOffset = 5, 5 },
-			GroupPartition{SourceOffset: at(5), TargetOffset: at(5), RecordsToRead: at(40), Reason: groupBelow}},
+			GroupPartition{SourceOffset: at(5), TargetOffset: at(5), RecordsToRead: at(40), RecordsReadAgain: at(0), Reason: groupBelow}},
 		{"somebody else's", map[feed.Partition]int64{t0: 41}, true, nil,
-			GroupPartition{SourceOffset: at(30), TargetOffset: at(41), RecordsToRead: at(9), Reason: groupOwned}},
+			GroupPartition{SourceOffset: at(30), TargetOffset: at(41), RecordsToRead: at(9), RecordsReadAgain: at(0), Reason: groupOwned}},
 		{"not committed", nil, true, nil,
 			GroupPartition{SourceOffset: at(30), Reason: groupNone}},
 		{"not asked", nil, false, nil,
-			GroupPartition{SourceOffset: at(30), TargetOffset: at(30), RecordsToRead: at(20), Reason: groupUnasked}},
+			GroupPartition{SourceOffset: at(30), TargetOffset: at(30), RecordsToRead: at(20), RecordsReadAgain: at(0), Reason: groupUnasked}},
 		{"at the end", map[feed.Partition]int64{t0: 60}, true, func(o *control.GroupOffset) { o.Written, o.SourceOffset = 60, 60 },
-			GroupPartition{SourceOffset: at(60), TargetOffset: at(60), RecordsToRead: at(0)}},
+			GroupPartition{SourceOffset: at(60), TargetOffset: at(60), RecordsToRead: at(0), RecordsReadAgain: at(0)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := offset
@@ -158,7 +158,7 @@ func TestTheResultIsTheContract(t *testing.T) {
 	}
 	for _, name := range strings.Fields(`link switch dry_run as_of topics source_topic target_topic state ok reason detail hint partitions
 		partition target_end last_mirrored source_end source_end_as_of records_lost unseen_seconds open_records fenced fence_offset
-		groups group source_offset target_offset age_seconds records_to_read failed`) {
+		groups group source_offset target_offset age_seconds records_to_read records_read_again records_read_again_mm2 failed`) {
 		if !strings.Contains(string(b), `"`+name+`":`) {
 			t.Errorf("%s is missing in %s", name, b)
 		}

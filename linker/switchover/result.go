@@ -89,7 +89,14 @@ type GroupPartition struct {
 	// RecordsToRead is how many offsets lie between the commit and the end of what
 	// was mirrored; in checkpoint mode how many records.
 	RecordsToRead *int64 `json:"records_to_read"`
-	Reason        string `json:"reason"`
+	// RecordsReadAgain are those of RecordsToRead that the group had read on the source
+	// when it made its commit there.
+	RecordsReadAgain *int64 `json:"records_read_again"`
+	// RecordsReadAgainMM2 is what that would be at least in checkpoint mode if the
+	// commit were translated as MirrorMaker 2 does, by the syncs that it keeps of the
+	// same copies; nil in mirror mode, and where it would not translate the commit.
+	RecordsReadAgainMM2 *int64 `json:"records_read_again_mm2"`
+	Reason              string `json:"reason"`
 }
 
 // Words of Topic.State that no mirror reports, and of Topic.Reason beside the

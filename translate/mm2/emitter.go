@@ -31,6 +31,24 @@ func (e *Emitter) Copied(up, down int64) bool {
 	return now
 }
 
+// CopiedRun takes in that count records from source offset up on were acknowledged
+// at target offset down and those after it, one after the other, and calls emit for
+// each sync that is written at once. It is as if Copied were called for each, and
+// takes time for the syncs alone.
+func (e *Emitter) CopiedRun(up, down, count int64, emit func(up, down int64)) {
+	for at := int64(0); at < count; at = e.syncDown + 1 + e.lag - down {
+		if at > 0 {
+			e.lastUp, e.lastDown = up+at-1, down+at-1
+		}
+		if e.Copied(up+at, down+at) {
+			emit(up+at, down+at)
+		}
+	}
+	if last := count - 1; last > 0 && e.lastUp != up+last {
+		e.lastUp, e.lastDown, e.delayed = up+last, down+last, true
+	}
+}
+
 // Flush gives the sync that Connect's commit writes, every offset.flush.interval.ms
 // (60 s) and after each transaction: that of the last record, unless it was written.
 func (e *Emitter) Flush() (up, down int64, ok bool) {

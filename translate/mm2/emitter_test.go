@@ -1,6 +1,10 @@
 package mm2
 
-import "testing"
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
 
 // TestEmitterTraces goes through what Kafka's class did with the same records.
 func TestEmitterTraces(t *testing.T) {
@@ -100,5 +104,29 @@ func TestFilter(t *testing.T) {
 	f.Load(Checkpoint{Up: 250, Down: 201})
 	if f.Pass(Checkpoint{Up: 300, Down: 201}) {
 		t.Error("what was read back does not count")
+	}
+}
+
+// TestCopiedRun: a run is as good as its records.
+func TestCopiedRun(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 6))
+		lag := int64(r.IntN(40))
+		one, all := NewEmitter(lag), NewEmitter(lag)
+		var want, got [][2]int64
+		up, down := int64(0), int64(5)
+		for range 20 {
+			count := int64(r.IntN(100))
+			for i := range count {
+				if one.Copied(up+i, down+i) {
+					want = append(want, [2]int64{up + i, down + i})
+				}
+			}
+			all.CopiedRun(up, down, count, func(up, down int64) { got = append(got, [2]int64{up, down}) })
+			if !slices.Equal(got, want) || *one != *all {
+				t.Fatalf("seed %d: %v and %+v, want %v and %+v", seed, got, *all, want, *one)
+			}
+			up, down = up+count+int64(r.IntN(3)), down+count+int64(r.IntN(60))
+		}
 	}
 }
