@@ -444,6 +444,12 @@ func TestDriftLink(t *testing.T) {
 		if a := l.Translate("b", 0, 4); a.Kind != exact.None {
 			t.Errorf("%+v", a)
 		}
+		if r, ok := l.LastRun("a", 1); !ok || r.SrcEnd() <= 4 || r.Src != r.Dst {
+			t.Errorf("%+v, %t", r, ok)
+		}
+		if _, ok := l.LastRun("a", 9); ok {
+			t.Error("copies of a partition that is not there")
+		}
 		end()
 	})
 }

@@ -72,3 +72,13 @@ func (c *copies) toTarget(src int64) exact.Answer {
 	}
 	return c.m.ToTarget(src)
 }
+
+// last is the last run, not ok where nothing was copied.
+func (c *copies) last() (exact.Run, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.m == nil {
+		return exact.Run{}, false
+	}
+	return c.m.Last()
+}

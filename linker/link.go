@@ -87,6 +87,9 @@ type Options struct {
 	// Groups carries the offsets of consumer groups over; nil where none are
 	// selected.
 	Groups Groups
+	// Checkpoints writes MirrorMaker 2's topics; nil where no topic can be in checkpoint
+	// mode.
+	Checkpoints Checkpoints
 	// Audit compares what is mirrored with its source; nil where that is not wanted.
 	Audit Audit
 	// Worker names this process in reports.
@@ -222,6 +225,9 @@ func (l *Link) Run(ctx context.Context) error {
 	g.Go(func() error { l.warn(gctx); return nil })
 	if l.o.Groups != nil {
 		g.Go(func() error { return l.o.Groups.Run(gctx) })
+	}
+	if l.o.Checkpoints != nil {
+		g.Go(func() error { return l.o.Checkpoints.Run(gctx) })
 	}
 	if l.o.Audit != nil {
 		g.Go(func() error { l.audit(gctx); return nil })

@@ -20,20 +20,38 @@ func (m Mode) String() string { return [...]string{"mirror", "checkpoint"}[m] }
 // Translate tells where the copy of a source record lies, for a partition that this
 // process copies in checkpoint mode. Of others it knows nothing (exact.None).
 func (l *Link) Translate(topic string, partition int32, srcOffset int64) exact.Answer {
+	if c := l.copiesOf(topic, partition); c != nil {
+		return c.toTarget(srcOffset)
+	}
+	return exact.Answer{}
+}
+
+// LastRun is the last row of copies of a partition that this process copies in
+// checkpoint mode; not ok where nothing was copied, and for others.
+func (l *Link) LastRun(topic string, partition int32) (exact.Run, bool) {
+	if c := l.copiesOf(topic, partition); c != nil {
+		return c.last()
+	}
+	return exact.Run{}, false
+}
+
+// copiesOf is what is known of the copies of a partition, nil where it is not this
+// process that makes them.
+func (l *Link) copiesOf(topic string, partition int32) *copies {
 	l.mu.Lock()
 	t := l.topics[topic]
 	l.mu.Unlock()
 	if t == nil {
-		return exact.Answer{}
+		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if partition < 0 || int(partition) >= len(t.partitions) {
-		return exact.Answer{}
+		return nil
 	}
 	p := t.partitions[partition]
 	if !p.here || p.drift == nil {
-		return exact.Answer{}
+		return nil
 	}
-	return p.drift.copies.toTarget(srcOffset)
+	return &p.drift.copies
 }

@@ -202,6 +202,15 @@ type Groups interface {
 	Report() []state.Group
 }
 
+// Checkpoints writes MirrorMaker 2's topics on the target. Obligations: those of
+// checkpoints.Task (P1 to P6).
+type Checkpoints interface {
+	// Run works until ctx ends. The control topic is open, and closed after it.
+	Run(ctx context.Context) error
+	// Report may be called at any time.
+	Report() *state.Checkpoints
+}
+
 // Store is the control topic: what must be known of a mirror beside the
 // target's own log.
 type Store interface {

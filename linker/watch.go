@@ -156,6 +156,9 @@ func (l *Link) Report() state.Link {
 	if l.o.Groups != nil {
 		r.Groups = l.o.Groups.Report()
 	}
+	if l.o.Checkpoints != nil {
+		r.Checkpoints = l.o.Checkpoints.Report()
+	}
 	if store == nil {
 		return r
 	}

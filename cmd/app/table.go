@@ -36,6 +36,7 @@ func (s *shell) printStatus(r state.Report, fold bool) error {
 	}
 	b.WriteString(auditSection(r))
 	b.WriteString(groupsSection(r, !fold))
+	b.WriteString(checkpointsSection(r))
 	_, err := io.WriteString(s.out, b.String())
 	return err
 }

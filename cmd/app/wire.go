@@ -71,9 +71,11 @@ type side struct {
 	srcMap *leaders.Map
 	dstMap *leaders.Map
 	// maps are of checkpoint mode, and never opened in mirror mode.
-	maps     *mapKeeper
-	groups   *groupSync
-	released sync.Once
+	maps *mapKeeper
+	// groups and checkpoints are nil where the link has none.
+	groups      *groupSync
+	checkpoints *checkpointWriter
+	released    sync.Once
 }
 
 // newMirror wires the links of a configuration. It dials nothing.
@@ -128,6 +130,10 @@ func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps)
 		return nil, err
 	}
 	s.groups = sync
+	if s.checkpoints, err = newCheckpointWriter(s, l, lease, d); err != nil {
+		s.release()
+		return nil, err
+	}
 	s.audit = newAudit(l, s.src.Admin, s.dst.Admin)
 	s.link, err = linker.New(linker.Options{
 		Name: l.Name, Source: s.fetch, Target: s.append, Memory: budget,
@@ -137,9 +143,9 @@ func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps)
 		Catalog: linker.NewCatalog(linker.CatalogOptions{Src: s.src.Admin, Dst: s.dst.Admin, Matcher: matcher, Logger: log,
 			Plan: topics.PlanOptions{ReplicationFactor: l.Topics.ReplicationFactor, Overrides: l.Topics.Configs,
 				CopyRetention: copiesRetention(l)}}),
-		Mode: linkModes[l.Mode], Maps: s.maps, Lease: lease, Groups: sync.port(), Audit: s.audit.port(), Policies: linker.NewPolicies(s.dst.Admin), From: startFrom{l.Start, srcLog},
+		Mode: linkModes[l.Mode], Maps: s.maps, Lease: lease, Groups: sync.port(), Checkpoints: s.checkpoints.port(), Audit: s.audit.port(), Policies: linker.NewPolicies(s.dst.Admin), From: startFrom{l.Start, srcLog},
 		Gaps: gapWays[l.GapFill], Unmirrorable: unmirrorableWays[l.OnUnmirrorable], PadLimit: l.PadLimit, Overrun: overrunWays[l.OnRetentionOverrun], FollowStart: !copiesRetention(l),
-		OpenStore: storeOpener(s.dst, log, sync.use), Preflight: preflight(s.dst), Limits: plan.DefaultLimits(), Worker: worker, Version: d.Version, Definition: l.Definition(),
+		OpenStore: storeOpener(s.dst, log, s.opened), Preflight: preflight(s.dst), Limits: plan.DefaultLimits(), Worker: worker, Version: d.Version, Definition: l.Definition(),
 		Logger: d.Logger, Meter: d.Meter,
 	})
 	if err != nil {
@@ -189,6 +195,12 @@ func (m *mirror) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
+// opened hands the control topic to those that work beside the link.
+func (s *side) opened(store *control.Store) {
+	s.groups.use(store)
+	s.checkpoints.use(store)
+}
+
 // run keeps the source and target sides alive for as long as the link needs to
 // drain.
 func (s *side) run(ctx context.Context) error {
@@ -212,6 +224,7 @@ func (s *side) release() {
 	s.released.Do(func() {
 		s.audit.close()
 		s.groups.close()
+		s.checkpoints.close()
 		s.srcMap.Close()
 		s.dstMap.Close()
 		s.maps.close()

@@ -11,8 +11,6 @@ import (
 // each is refused unless it, and all below it, hold their defaults (C4).
 var unbuilt = []struct{ key, feature string }{
 	{"acls.sync", "carrying over ACLs"},
-	{"checkpoint.interval", "checkpoint mode"},
-	{"checkpoint.heartbeat_interval", "checkpoint mode"},
 }
 
 // built refuses what this version does not have.

@@ -53,6 +53,8 @@ type Target struct {
 	// Maps is for the topic of maps alone, like Control; nil where the link is not in
 	// checkpoint mode.
 	Maps *kgo.Client
+	// Checkpoints is for MirrorMaker 2's topics alone; nil where Maps is.
+	Checkpoints *kgo.Client
 	// Markers and MarkerBulks are for WriteTxnMarkers alone (K6).
 	Markers     *kgo.Client
 	MarkerBulks *kgo.Client
@@ -91,7 +93,7 @@ func OpenTarget(o Options) (*Target, error) {
 		t.Lanes, err = m.makeMany(roleProduce, o.Link.Limits.ConnectionsPerBroker)
 	}
 	if err == nil && o.Link.Translates() {
-		err = m.makeAll(map[role]**kgo.Client{roleMaps: &t.Maps})
+		err = m.makeAll(map[role]**kgo.Client{roleMaps: &t.Maps, roleCheckpoints: &t.Checkpoints})
 	}
 	if err == nil && len(o.Link.Groups.Include) > 0 {
 		t.Commits, err = m.makeMany(roleCommit, commitConnections)
@@ -117,7 +119,7 @@ func (s *Source) Close() { closeAll(s.Fetch, s.Short, s.Admin, s.Groups, s.Follo
 func (t *Target) Close() {
 	closeAll(t.Lanes...)
 	closeAll(t.Commits...)
-	closeAll(t.Slow, t.Admin, t.Control, t.Maps, t.Markers, t.MarkerBulks, t.Groups)
+	closeAll(t.Slow, t.Admin, t.Control, t.Maps, t.Checkpoints, t.Markers, t.MarkerBulks, t.Groups)
 }
 
 func closeAll(clients ...*kgo.Client) {

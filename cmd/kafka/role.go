@@ -27,6 +27,7 @@ const (
 	roleGroups      role = "groups"
 	roleFollow      role = "groups-follow"
 	roleCommit      role = "groups-commit"
+	roleCheckpoints role = "checkpoints"
 	rolePing        role = "ping"
 )
 
@@ -70,6 +71,12 @@ func (r role) options(fetchMemory config.Bytes) []kgo.Opt {
 		return []kgo.Opt{kgo.BrokerMaxReadBytes(maxAnswerBytes), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.DisableIdempotentWrite()}
 	case roleControl, roleMaps:
 		return []kgo.Opt{kgo.BrokerMaxReadBytes(maxAnswerBytes), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0)}
+	case roleCheckpoints:
+		// Not idempotent: a record twice does no harm, and a producer that lost its id
+		// would never write again. One request at a time keeps the order all the same.
+		return []kgo.Opt{kgo.BrokerMaxReadBytes(maxAnswerBytes), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.DisableIdempotentWrite(),
+			kgo.MaxProduceRequestsInflightPerBroker(1), kgo.ProducerLinger(0), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+			kgo.ProducerBatchCompression(kgo.NoCompression())} // as MirrorMaker 2; some Java clients lack the codecs
 	case rolePing:
 		return []kgo.Opt{kgo.BrokerMaxReadBytes(maxAnswerBytes), kgo.RequestRetries(0)}
 	default:

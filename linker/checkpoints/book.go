@@ -151,3 +151,19 @@ func tellable(metadata string) string {
 	}
 	return metadata
 }
+
+// Explanation says what a verdict means, "" for those that need none.
+func (v Verdict) Explanation() string {
+	switch v {
+	case Unmapped:
+		return "nothing of the partition was copied yet, or it cannot be read where the copies lie"
+	case TargetUnknown:
+		return "the target does not tell where the partition ends"
+	case Kept:
+		return "the checkpoint that is there is further than what is known to be copied, and stays until more is known"
+	case Untellable:
+		return "the name of the group cannot be written: it is too long, or not in UTF-8"
+	default:
+		return ""
+	}
+}

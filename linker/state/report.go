@@ -24,6 +24,9 @@ type Link struct {
 	Warnings []Warning `json:"warnings"`
 	Topics   []Topic   `json:"topics"`
 	Groups   []Group   `json:"groups"`
+	// Checkpoints is absent where no topic can be in checkpoint mode, and where no
+	// process of the link was asked.
+	Checkpoints *Checkpoints `json:"checkpoints,omitempty"`
 }
 
 // Warning is a right that a failover or a promotion needs on the target and that

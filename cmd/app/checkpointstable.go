@@ -1,0 +1,53 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"klink/linker/checkpoints"
+	"klink/linker/state"
+)
+
+// checkpointsSection is the part of status that is about MirrorMaker 2's topics, ""
+// where no link writes them.
+func checkpointsSection(r state.Report) string {
+	var b strings.Builder
+	for _, l := range r.Links {
+		if l.Checkpoints == nil {
+			continue
+		}
+		title := "checkpoints"
+		if len(r.Links) > 1 {
+			title += " of link " + l.Name
+		}
+		fmt.Fprintf(&b, "\n%s: %s\n", title, checkpointsLine(*l.Checkpoints))
+		for _, w := range l.Checkpoints.Waiting {
+			fmt.Fprintf(&b, "  %d without: %s: %s\n", w.Offsets, w.Reason, checkpoints.Verdict(w.Reason).Explanation())
+		}
+		for _, t := range l.Checkpoints.Troubles {
+			fmt.Fprintf(&b, "  %s: %s: %s\n  %s\n", t.Topic, t.Reason, t.Detail, t.Hint)
+		}
+	}
+	return b.String()
+}
+
+func checkpointsLine(c state.Checkpoints) string {
+	if !c.Writing {
+		return "not written by this klink: another one of the link does, or no topic needs them yet"
+	}
+	known := "unknown how many"
+	if c.Checkpoints != nil {
+		known = fmt.Sprint(*c.Checkpoints)
+	}
+	return fmt.Sprintf("%s in %s; groups looked at: %s, last written: %s, last heartbeat: %s",
+		known, c.Topic, at(c.LookedAt), at(c.WrittenAt), at(c.BeatAt))
+}
+
+// at is a time, or that there was none.
+func at(s state.Seen) string {
+	if s.IsZero() {
+		return "never"
+	}
+	return s.UTC().Format(time.RFC3339)
+}
