@@ -28,6 +28,17 @@ func (p *partition) adopted(logEnd int64) int64 {
 	return own
 }
 
+// takenOver returns the end (exclusive) of what another mirror wrote to the target's
+// log, if that was to be adopted. It goes on record before where that mirror left off.
+func (p *partition) takenOver() (end int64, ok bool) {
+	r, ok := p.records.Adopt(p.link, p.src.Topic)
+	if !ok || r.SourceID != p.srcID {
+		return 0, false
+	}
+	end = r.Ends[p.src.Partition]
+	return end, end > 0
+}
+
 // since returns the steps of the source's lineage that count for an adopted log:
 // those recorded from the adopted end on. Earlier ones are of a time in which this
 // link mirrored before and another link wrote to its source afterwards, under epochs

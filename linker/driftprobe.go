@@ -116,11 +116,15 @@ func (p *partition) driftState(ctx context.Context) (appender.ProducerState, *st
 	return ps, nil
 }
 
-// beginDrift puts on record where copying begins: at the source's log start.
+// beginDrift puts on record where copying begins: at the source's log start, unless
+// another mirror copied before, and where it left off was to be put on record.
 func (p *partition) beginDrift(ctx context.Context, src, dst feed.Bounds, ps appender.ProducerState) (*exact.Map, drift.Position, *stop) {
 	at := drift.Position{Src: src.LogStart, Dst: dst.LogEnd}
 	if ps.Known || p.mirrored() {
 		return nil, at, halt(state.NotAdopted, "this link has copied to the target before, and nothing is on record of where the copies lie")
+	}
+	if end, ok := p.takenOver(); ok && end <= dst.LogEnd {
+		return nil, at, halt(state.NotAdopted, "what another mirror copied to the target, up to offset %d, was to be adopted, and where it left off is not on record: give klink adopt --from-mm2 again", end-1)
 	}
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()

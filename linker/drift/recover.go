@@ -48,10 +48,17 @@ var (
 //
 // Where a cleaner may have taken it, use FromCursor.
 func ScanFrom(recorded *exact.Map, cursor Position, start, end int64) int64 {
+	start = begin(recorded, start, end)
 	if r, ok := lastBelow(recorded, min(cursor.Dst, end)); ok {
 		return max(start, r.DstEnd()-1)
 	}
 	return FromCursor(cursor, start, end)
+}
+
+// begin is where the log holds copies of this mirror at the earliest: below, those that
+// it was begun with are another one's and are believed by the record.
+func begin(recorded *exact.Map, start, end int64) int64 {
+	return max(start, min(recorded.Adopted(), end))
 }
 
 // FromCursor is where the reading begins of a log of which a cleaner may have removed
@@ -70,6 +77,8 @@ func lastBelow(m *exact.Map, dst int64) (exact.Run, bool) {
 // written. Below scan.From it is believed, from there on the batches of the log count.
 func Recover(recorded *exact.Map, cursor Position, scan Scan) (*exact.Map, Position, error) {
 	m := recorded.Clone()
+	scan.Start = begin(recorded, scan.Start, scan.End)
+	scan.From = max(scan.From, scan.Start)
 	m.CutDst(min(scan.From, cursor.Dst, scan.End))
 	if err := sameNeighbour(recorded, cursor, scan); err != nil {
 		return nil, Position{}, err

@@ -36,6 +36,9 @@ type Cursor struct {
 	Src, Dst int64
 	Seq      int32
 	At       time.Time
+	// Floor and Adopted are of a map that was begun with the copies of another mirror;
+	// see exact.Map.Adopt. A cursor that is put without them leaves them as they are.
+	Floor, Adopted int64
 }
 
 // The kinds of records.
@@ -91,10 +94,12 @@ type cursorValue struct {
 	Dst     int64     `json:"target_offset"`
 	Seq     int32     `json:"sequence"`
 	At      time.Time `json:"at"`
+	Floor   int64     `json:"unknown_below,omitempty"`
+	Adopted int64     `json:"adopted_below,omitempty"`
 }
 
 func encodeCursor(c Cursor) ([]byte, error) {
-	return json.Marshal(cursorValue{cursorVersion, c.Src, c.Dst, c.Seq, c.At.UTC()})
+	return json.Marshal(cursorValue{cursorVersion, c.Src, c.Dst, c.Seq, c.At.UTC(), c.Floor, c.Adopted})
 }
 
 func decodeCursor(b []byte) (Cursor, error) {
@@ -104,10 +109,10 @@ func decodeCursor(b []byte) (Cursor, error) {
 		return Cursor{}, fmt.Errorf("%w: cursor: %w", ErrCorrupt, err)
 	case v.Version > cursorVersion:
 		return Cursor{}, fmt.Errorf("%w: cursor of version %d, this klink knows %d", ErrNewer, v.Version, cursorVersion)
-	case v.Version < 1 || v.Src < 0 || v.Dst < 0 || v.Seq < 0:
+	case v.Version < 1 || min(v.Src, v.Dst, int64(v.Seq), v.Floor, v.Adopted) < 0:
 		return Cursor{}, fmt.Errorf("%w: cursor %s", ErrCorrupt, b)
 	}
-	return Cursor{v.Src, v.Dst, v.Seq, v.At}, nil
+	return Cursor{v.Src, v.Dst, v.Seq, v.At, v.Floor, v.Adopted}, nil
 }
 
 func decodeRuns(b []byte) ([]exact.Run, error) {

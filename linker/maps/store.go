@@ -160,8 +160,16 @@ func (s *Store) dropChunks(ctx context.Context, p Place, numbers []int64) error 
 	return s.write(ctx, records)
 }
 
-// PutCursor writes how far a partition's mirror has come.
+// PutCursor writes how far a partition's mirror has come. What the map was begun with
+// stays on record.
 func (s *Store) PutCursor(ctx context.Context, p Place, c Cursor) error {
+	s.mu.Lock()
+	if h := s.view.held[p]; h != nil && h.cursor != nil && c.Adopted == 0 {
+		if on, err := decodeCursor(h.cursor); err == nil {
+			c.Floor, c.Adopted = on.Floor, on.Adopted
+		}
+	}
+	s.mu.Unlock()
 	value, err := encodeCursor(c)
 	if err != nil {
 		return err

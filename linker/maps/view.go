@@ -115,6 +115,7 @@ func (v *View) read(p Place) (*exact.Map, Cursor, []chunk, error) {
 	if err != nil {
 		return nil, Cursor{}, nil, place(p, fmt.Errorf("%w: %w", ErrCorrupt, err))
 	}
+	m.Adopt(c.Floor, c.Adopted)
 	return m, c, chunks, nil
 }
 

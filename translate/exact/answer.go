@@ -7,7 +7,8 @@ type Kind int
 
 // The kinds.
 const (
-	// None: nothing was copied yet. The offset means nothing.
+	// None: nothing was copied yet, or it is below what is known (Map.Adopt). The offset
+	// means nothing.
 	None Kind = iota
 	// Exact: the record at the offset was copied; the answer is its copy.
 	Exact
@@ -41,7 +42,7 @@ type Answer struct {
 // to be read (E3).
 func (m *Map) ToTarget(src int64) Answer {
 	n := len(m.runs)
-	if n == 0 {
+	if n == 0 || src < m.floor {
 		return Answer{}
 	}
 	i := sort.Search(n, func(i int) bool { return m.runs[i].SrcEnd() > src })
@@ -69,6 +70,8 @@ func (m *Map) ToSource(dst int64) Answer {
 		return m.beyond(dst, m.runs[n-1].DstEnd(), m.src)
 	case dst >= m.runs[i].Dst:
 		return Answer{Offset: m.runs[i].Src + dst - m.runs[i].Dst, Kind: Exact}
+	case i == 0 && m.floor > 0:
+		return Answer{}
 	case i == 0:
 		return Answer{Offset: m.runs[0].Src, Kind: BelowMap}
 	default:

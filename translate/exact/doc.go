@@ -16,6 +16,7 @@
 //	E3  ToTarget leads to the copy of the first record at or above the offset that
 //	    was copied, and never beyond the end of what was copied. So does ToSource,
 //	    the other way.
+//	    Below what is known there is no answer.
 //	E4  Where a record was copied twice, its later copy counts.
 //	E5  Decode takes what Encode made and nothing else that breaks E1; what it
 //	    allocates is bounded by the length of its input.

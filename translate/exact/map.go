@@ -18,7 +18,21 @@ type Map struct {
 	// when Settled was called; math.MaxInt64 is none. Stored by its distance from
 	// there, so that the zero value has none.
 	changed uint64
+	// floor and adopted are what Adopt was told.
+	floor, adopted int64
 }
+
+// Adopt says that the mirror did not begin with an empty map: copies below target
+// offset dst are another one's, so that no sequence tells of them; and below source
+// offset floor there are copies of which the map does not tell.
+func (m *Map) Adopt(floor, dst int64) { m.floor, m.adopted = floor, dst }
+
+// Adopted is the target offset below which copies are another mirror's, 0 where all
+// are this one's.
+func (m *Map) Adopted() int64 { return m.adopted }
+
+// Floor is the source offset below which copies are not known; 0 for none.
+func (m *Map) Floor() int64 { return m.floor }
 
 // ChangedFrom tells where the map differs from what it was when Settled was called:
 // all runs that end at or below src are what they were, or were pruned.
@@ -33,7 +47,11 @@ func (m *Map) Settled() { m.changed = 0 }
 func (m *Map) touch(src int64) { m.changed = max(m.changed, uint64(math.MaxInt64-src)) }
 
 // Clone returns a copy that shares nothing with m.
-func (m *Map) Clone() *Map { return &Map{runs: slices.Clone(m.runs), src: m.src, changed: m.changed} }
+func (m *Map) Clone() *Map {
+	c := *m
+	c.runs = slices.Clone(m.runs)
+	return &c
+}
 
 // Len is the number of runs.
 func (m *Map) Len() int { return len(m.runs) }

@@ -280,3 +280,29 @@ func TestSize(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAdopt: below the floor there is no answer, where the first copy would be the
+// wrong one; above it all is as in any map.
+func TestAdopt(t *testing.T) {
+	m := &Map{}
+	if err := m.Add(Run{Src: 50, Dst: 80, Count: 10}); err != nil {
+		t.Fatal(err)
+	}
+	m.Adopt(50, 95)
+	m = m.Clone()
+	for _, c := range []struct {
+		src, dst    int64
+		there, back Answer
+	}{
+		{49, 79, Answer{}, Answer{}},
+		{50, 80, Answer{Offset: 80, Kind: Exact}, Answer{Offset: 50, Kind: Exact}},
+		{60, 90, Answer{Offset: 90, Kind: AtEnd}, Answer{Offset: 60, Kind: AtEnd}},
+	} {
+		if there, back := m.ToTarget(c.src), m.ToSource(c.dst); there != c.there || back != c.back {
+			t.Errorf("%d leads to %+v, %d back to %+v", c.src, there, c.dst, back)
+		}
+	}
+	if m.Adopted() != 95 || m.Floor() != 50 {
+		t.Error(m.Adopted(), m.Floor())
+	}
+}
