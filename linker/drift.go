@@ -127,7 +127,7 @@ func (p *partition) driftTake(ctx, hard context.Context, ev feed.Event, ok bool)
 	case ev.Fault != nil:
 		return p.faulted(ev.Fault)
 	case ev.Chunk != nil:
-		p.shownAt = time.Now()
+		p.shownAt, p.srcAway = time.Now(), false
 		p.shown.sawSource(ev.Chunk.LogStart, ev.Chunk.LastStable, ev.Chunk.HighWatermark, ev.Chunk.SeenAt)
 		before, empty := p.drift.shipped, len(ev.Chunk.Batches) == 0
 		s := p.driftCarry(ctx, hard, ev.Chunk)

@@ -248,6 +248,8 @@ type memSource struct {
 	wg   sync.WaitGroup
 	// fault is asked before every chunk.
 	fault func(p feed.Partition, next int64) *feed.Fault
+	// mended, where there is one, ends what a fault told of.
+	mended chan struct{}
 }
 
 func (s *memSource) dice(n int) int {
@@ -279,6 +281,9 @@ func (s *memSource) stream(start feed.Start, events chan<- feed.Event, done <-ch
 				}
 				if !f.Kind.Temporary() {
 					return
+				}
+				if s.mended != nil {
+					<-s.mended
 				}
 			}
 		}

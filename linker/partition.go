@@ -65,6 +65,7 @@ type partition struct {
 	accepting             acceptance
 	begun                 bool // the beginning of the mirror is on record
 	wrote                 bool // see settled
+	srcAway               bool // the stream told of a fault, and of nothing since
 	here                  bool // mirrored here, or was when an order came; guarded by the topic's lock
 
 	// maxBatchBytes is the target topic's limit as last read, set from outside.
@@ -205,7 +206,7 @@ func (p *partition) take(ctx, hard context.Context, ev feed.Event, ok bool) *sto
 	case ev.Fault != nil:
 		return p.faulted(ev.Fault)
 	case ev.Chunk != nil:
-		p.shownAt = time.Now()
+		p.shownAt, p.srcAway = time.Now(), false
 		p.shown.sawSource(ev.Chunk.LogStart, ev.Chunk.LastStable, ev.Chunk.HighWatermark, ev.Chunk.SeenAt)
 		p.book.sawSource(ev.Chunk.LastStable, ev.Chunk.SeenAt)
 		before, empty := p.sent, len(ev.Chunk.Batches) == 0
@@ -229,6 +230,7 @@ func (p *partition) faulted(f *feed.Fault) *stop {
 		return s
 	}
 	p.settle(s) // the stream goes on trying
+	p.srcAway = true
 	return nil
 }
 
@@ -269,11 +271,11 @@ func (p *partition) settle(s *stop) {
 // advance shows progress: something was appended, or nothing was left to do.
 func (p *partition) advance() {
 	if p.drift != nil {
-		p.progressed(advance{unguarded: p.unguarded(time.Now()), copied: p.drift.next})
+		p.progressed(advance{unguarded: p.unguarded(time.Now()), srcAway: p.srcAway, copied: p.drift.next})
 		return
 	}
 	p.book.mirrored(p.next)
-	p.progressed(advance{unguarded: p.unguarded(time.Now()), settling: p.pad.record.Goal > 0 && !p.pad.record.Done})
+	p.progressed(advance{unguarded: p.unguarded(time.Now()), srcAway: p.srcAway, settling: p.pad.record.Goal > 0 && !p.pad.record.Done})
 }
 
 // progressed brings progress into the state and the log.

@@ -152,6 +152,9 @@ type advance struct {
 	unguarded bool
 	// settling: a trim may yet come undone, so that pads could be seen again.
 	settling bool
+	// srcAway: the source's trouble is not over. It is told of once, and what was
+	// under way when it came lands all the same.
+	srcAway bool
 	// copied is the source offset up to which all is copied, in checkpoint mode.
 	copied int64
 }
@@ -171,6 +174,9 @@ func (s *shown) advance(next int64, a advance) (was, now state.Position, moved b
 	}
 	if s.pos.State == state.Halted {
 		s.moveLocked(state.Retried, "", "")
+	}
+	if a.srcAway && s.pos.State == state.SourceUnavailable {
+		return was, s.pos, false
 	}
 	switch s.pos.State {
 	case state.Pending, state.TargetUnavailable, state.Padding:

@@ -7,9 +7,12 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"klink/fetcher/batch"
 	"klink/fetcher/feed"
 	"klink/linker/appender"
 	"klink/linker/state"
@@ -83,6 +86,43 @@ func TestUnauthorizedNamesTheRight(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
+}
+
+// What was under way when the source's trouble was told lands, and does not end it:
+// the stream tells of a trouble once.
+func TestLandingsDoNotHideTheSourcesTrouble(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := rig(t, 1)
+		m.src.write(records(0, 3, "src"), 0, batch.CodecNone)
+		m.start(t)
+		defer func() { m.stop() }()
+		m.settle(t)
+		answered := make(chan struct{})
+		m.target.lose = func() memLoss { <-answered; return deliver }
+		m.source.mended = make(chan struct{})
+		told := false
+		m.source.fault = func(p feed.Partition, next int64) *feed.Fault {
+			if told || next < 6 {
+				return nil
+			}
+			told = true
+			return feed.NewFault(feed.Unauthorized, p, next, kerr.TopicAuthorizationFailed)
+		}
+		m.src.write(records(3, 3, "src"), 0, batch.CodecNone)
+		mustShow := func(when string, want state.State, end int64) {
+			t.Helper()
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if r := m.p.shown.report(time.Now()); r.State != want || r.TargetEnd == nil || *r.TargetEnd != end {
+				t.Errorf("%s: %+v", when, r)
+			}
+		}
+		mustShow("told", state.SourceUnavailable, 3)
+		close(answered)
+		mustShow("landed", state.SourceUnavailable, 6)
+		close(m.source.mended)
+		mustShow("mended", state.Active, 6)
+	})
 }
 
 // A target that hangs shows as such when the wait for its answer is over; one
