@@ -4,15 +4,16 @@ import (
 	"context"
 	"fmt"
 
+	"klink/linker"
 	"klink/linker/reverse"
 	"klink/linker/switchover"
 )
 
 // Promote also warns of rights on the source that the way home would miss: once it
-// is needed the source may be another team's again.
+// is needed the source may be another team's again. In checkpoint mode there is none.
 func (w *switcher) Promote(ctx context.Context, r switchover.Request) (switchover.Result, error) {
 	res, err := w.Switch.Promote(ctx, r)
-	if w.src == nil || len(res.Topics) == 0 {
+	if l, _ := w.view.Link(w.name); w.src == nil || len(res.Topics) == 0 || l.Mode == linker.Checkpoint.String() {
 		return res, err
 	}
 	names := make([]string, 0, len(res.Topics))

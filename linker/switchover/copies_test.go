@@ -142,3 +142,11 @@ func TestWhatADriftedPartitionLacks(t *testing.T) {
 		}
 	}
 }
+
+func TestTheFenceNoteSaysWhatItMeans(t *testing.T) {
+	drifting, mirrored := &fate{}, &fate{}
+	drifting.facts.copies = drifted(t)
+	if fenceNote([]*fate{drifting}) != noteFence || fenceNote([]*fate{drifting, mirrored}) != noteWayHome {
+		t.Error("the way home is told of where there is none, or is not")
+	}
+}

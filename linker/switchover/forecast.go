@@ -36,7 +36,7 @@ func (s *Switch) Forecast(ctx context.Context, r Request) (Result, error) {
 		res.Topics = append(res.Topics, topic(m, all, ts, nil))
 	}
 	if running {
-		res.Notes = append(res.Notes, noteFence)
+		res.Notes = append(res.Notes, fenceNote(all))
 	}
 	res.Groups = s.groupNumbers(ctx, all)
 	if s.o.Preflight != nil {
@@ -48,5 +48,18 @@ func (s *Switch) Forecast(ctx context.Context, r Request) (Result, error) {
 	return res.end()
 }
 
-// noteFence is said before a failover, when it can still be a promotion.
-const noteFence = "a failover writes a fence into partitions that no living worker confirms; it takes an offset, and reverse goes on in place only where the old source has nothing visible at that offset and lets klink write markers"
+// What is said before a failover, when it can still be a promotion. In checkpoint mode
+// there is no way back that the fence could be in.
+const (
+	noteFence   = "a failover writes a fence into partitions that no living worker confirms, which takes an offset"
+	noteWayHome = noteFence + "; and reverse goes on in place only where the old source has nothing visible at that offset and lets klink write markers"
+)
+
+func fenceNote(all []*fate) string {
+	for _, f := range all {
+		if f.facts.copies == nil {
+			return noteWayHome
+		}
+	}
+	return noteFence
+}
