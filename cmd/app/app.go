@@ -68,7 +68,7 @@ func (s *shell) app() *cli.App {
 // commands lists what this klink can do, in the order of the help.
 func (s *shell) commands() []*cli.Command {
 	all := []*cli.Command{s.runCommand(), s.demoCommand(), s.probeCommand(), s.planCommand(), s.compareCommand(), s.contrastCommand(), s.statusCommand(), s.describeCommand(),
-		s.pauseCommand(), s.resumeCommand(), s.forecastCommand(), s.promoteCommand(), s.failoverCommand(), s.reverseCommand(),
+		s.pauseCommand(), s.resumeCommand(), s.forecastCommand(), s.promoteCommand(), s.failoverCommand(), s.reverseCommand(), s.translateCommand(),
 		s.repairCommand(), s.removeCommand(), s.adoptCommand(),
 		s.versionCommand(), s.completionCommand()}
 	for _, c := range all {

@@ -50,6 +50,9 @@ type Parts struct {
 	Switch func(ctx context.Context, cfg *config.Config, access SwitchAccess) (Switcher, error)
 	// Reverse opens both clusters of the configuration's only link, to turn it around.
 	Reverse func(ctx context.Context, cfg *config.Config) (Reverser, error)
+	// Translate tells where groups of the configuration's only link go on in the other
+	// cluster. The configuration may lack the source. It writes nothing.
+	Translate func(ctx context.Context, cfg *config.Config, req TranslateRequest) (TranslateResult, error)
 }
 
 // Deps are given to everything that is built.

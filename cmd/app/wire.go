@@ -52,6 +52,7 @@ func production() Parts {
 		Console:          openConsole,
 		Switch:           openSwitch,
 		Reverse:          openReverse,
+		Translate:        translateGroups,
 	}
 }
 

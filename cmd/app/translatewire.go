@@ -1,0 +1,185 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"klink/cmd/config"
+	"klink/cmd/kafka"
+	"klink/translate"
+)
+
+// translateGroups translates offsets of groups of the configuration's only link.
+func translateGroups(ctx context.Context, cfg *config.Config, req TranslateRequest) (TranslateResult, error) {
+	t := &translation{link: cfg.Links[0], cfg: cfg, req: req, result: newTranslateResult(cfg.Links[0].Name, req)}
+	defer t.close()
+	var err error
+	if t.dst, err = kafka.OpenTarget(kafka.Options{Link: t.link, FetchMemory: cfg.Limits.FetchMemory, Version: Version()}); err != nil {
+		return t.result, err
+	}
+	if err := reach(ctx, t.dst.Ping); err != nil {
+		return t.result, fmt.Errorf("target: %w", err)
+	}
+	if err := t.openSource(ctx); err != nil {
+		return t.result, err
+	}
+	if req.MirrorMaker {
+		err = t.byMirrorMaker(ctx)
+	} else {
+		err = t.byMap(ctx)
+	}
+	return t.result, err
+}
+
+// translation is one run of klink translate.
+type translation struct {
+	link   config.Link
+	cfg    *config.Config
+	req    TranslateRequest
+	result TranslateResult
+	dst    *kafka.Target
+	// src is nil where the source is not known or does not answer.
+	src *kafka.Source
+}
+
+func (t *translation) close() {
+	if t.src != nil {
+		t.src.Close()
+	}
+	if t.dst != nil {
+		t.dst.Close()
+	}
+}
+
+func (t *translation) note(format string, a ...any) {
+	t.result.Notes = append(t.result.Notes, fmt.Sprintf(format, a...))
+}
+
+// openSource opens the source if it answers: everything can be had without it.
+func (t *translation) openSource(ctx context.Context) error {
+	if len(t.link.Source.Brokers) == 0 {
+		return nil
+	}
+	src, err := kafka.OpenSource(kafka.Options{Link: t.link, FetchMemory: t.cfg.Limits.FetchMemory, Version: Version()})
+	if err != nil {
+		return err
+	}
+	if err := reach(ctx, src.Ping); err != nil {
+		src.Close()
+		t.note("the source does not answer: %v", err)
+		return nil
+	}
+	t.src = src
+	return nil
+}
+
+// committed asks for what the groups have committed where they work: at the source,
+// or for the way back at the target. It is nil where the source does not tell.
+func (t *translation) committed(ctx context.Context) (groupOffsets, error) {
+	if t.req.Back {
+		got, err := committedAt(ctx, t.dst.Admin, t.req.Groups)
+		if err != nil {
+			return nil, fmt.Errorf("target: %w", err)
+		}
+		return got, nil
+	}
+	if t.src == nil {
+		return nil, nil
+	}
+	got, err := committedAt(ctx, t.src.Admin, t.req.Groups)
+	if err != nil {
+		t.note("the source does not tell what groups have committed: %v", err)
+		return nil, nil
+	}
+	return got, nil
+}
+
+// add adds a group, as far as its topics are wanted.
+func (t *translation) add(group string, answers []translate.Answer, details map[translate.Partition]string) {
+	if t.req.Only != nil {
+		answers = slices.DeleteFunc(answers, func(a translate.Answer) bool { return !t.req.Only(a.Source.Topic, a.Target.Topic) })
+	}
+	t.result.group(group, answers, details)
+}
+
+// finish adds what was asked for and is not there.
+func (t *translation) finish(known []string) {
+	for _, pattern := range t.req.Groups.Unmatched(known) {
+		t.result.unknownGroup(pattern)
+	}
+}
+
+// byMirrorMaker translates by a MirrorMaker 2's topics.
+func (t *translation) byMirrorMaker(ctx context.Context) error {
+	reading, cancel := t.req.readTimeout(ctx)
+	defer cancel()
+	o := translate.MirrorMakerOptions{Target: t.dst.Admin, Policy: t.req.Policy}
+	if t.src != nil {
+		o.Source = t.src.Admin
+	}
+	m, err := translate.ReadMirrorMaker(reading, o)
+	switch {
+	case errors.Is(err, translate.ErrNoTopic):
+		return fmt.Errorf("no MirrorMaker 2 has written for the source alias %q, or its topics may not be described: %w", t.req.Policy.Source, err)
+	case err != nil:
+		return err
+	}
+	t.tellReads(m)
+	offsets, err := t.committed(ctx)
+	if err != nil {
+		return err
+	}
+	names := offsets.names()
+	if !t.req.Back {
+		for _, g := range m.Groups() {
+			if t.req.Groups.Selects(g) && !slices.Contains(names, g) {
+				names = append(names, g)
+			}
+		}
+		slices.Sort(names)
+	}
+	for _, g := range names {
+		asked := translate.Asked{Group: g, Offsets: offsets[g]}
+		if t.req.Back {
+			t.add(g, m.ToSource(t.boundedBack(ctx, m, asked)), nil)
+			continue
+		}
+		asked.Bounds = boundsAt(ctx, t.dst.Admin, m.Targets(g, asked.Offsets))
+		t.add(g, m.ToTarget(asked), nil)
+	}
+	t.finish(names)
+	return nil
+}
+
+// boundedBack adds the bounds of the source's logs, if it answers.
+func (t *translation) boundedBack(ctx context.Context, m *translate.MirrorMaker, asked translate.Asked) translate.Asked {
+	if t.src == nil {
+		return asked
+	}
+	var ps []translate.Partition
+	for p := range asked.Offsets {
+		ps = append(ps, m.Source(p))
+	}
+	asked.Bounds = boundsAt(ctx, t.src.Admin, ps)
+	return asked
+}
+
+// tellReads says how a MirrorMaker 2's topics were read.
+func (t *translation) tellReads(m *translate.MirrorMaker) {
+	if m.Checkpoints != nil {
+		t.result.read(m.Checkpoints.Read)
+	} else {
+		t.note("there is no topic %s", t.req.Policy.CheckpointsTopic())
+	}
+	switch {
+	case m.Syncs != nil:
+		t.result.read(m.Syncs.Read)
+	case m.SyncsTrouble != nil:
+		t.note("the offset syncs cannot be read: %v", m.SyncsTrouble)
+	default:
+		t.note("there are no offset syncs: neither %s on the target nor, where the source was asked, %s there",
+			t.req.Policy.OffsetSyncsOnTarget(), t.req.Policy.OffsetSyncsOnSource())
+	}
+}
