@@ -69,8 +69,10 @@ type AuditRequest struct {
 	Partition int32
 	// SourceID and TargetID are the topics' ids; zero where a cluster has none.
 	SourceID, TargetID [16]byte
-	// End is up to where it is mirrored (exclusive).
+	// End is up to where it is mirrored (exclusive), as an offset of the source.
 	End int64
+	// Copies tell where the copies lie, nil in mirror mode.
+	Copies *Copied
 }
 
 // Audit compares a partition from its start to where it was mirrored. The logs'
@@ -82,7 +84,11 @@ func (a *Auditor) Audit(ctx context.Context, r AuditRequest) (PartitionResult, e
 		return PartitionResult{}, err
 	}
 	began := time.Now()
-	span, err := p.auditBounds(ctx, r.End)
+	bounds := p.auditBounds
+	if p.copies != nil {
+		bounds = p.auditCopies
+	}
+	span, err := bounds(ctx, r.End)
 	if err == nil {
 		err = p.compareRange(ctx, span)
 	}
@@ -97,6 +103,11 @@ func (a *Auditor) pair(ctx context.Context, r AuditRequest) (*pair, error) {
 	if err := a.pinned(ctx, r); err != nil {
 		return nil, err
 	}
+	if r.Copies != nil {
+		if err := r.Copies.check(); err != nil {
+			return nil, err
+		}
+	}
 	var settings [2]Settings
 	for side, c := range a.sides {
 		name := r.Topic.on(Side(side))
@@ -107,11 +118,15 @@ func (a *Auditor) pair(ctx context.Context, r AuditRequest) (*pair, error) {
 		settings[side] = all[name]
 	}
 	src, dst, now := settings[Source], settings[Target], time.Now().UnixMilli()
-	return &pair{opt: &a.opt, printer: NewPrinter(), compacted: src.compacted() || dst.compacted(),
+	p := &pair{opt: &a.opt, printer: NewPrinter(), compacted: src.compacted() || dst.compacted(),
 		src:      &log{cluster: a.sides[Source], topic: r.Topic.Source, partition: r.Partition},
 		dst:      &log{cluster: a.sides[Target], topic: r.Topic.Target, partition: r.Partition},
 		rules:    [2]tombstoneRule{{src.keepMillis(), now}, {dst.keepMillis(), now}},
-		progress: newProgress(nil, 1, 0), res: PartitionResult{Partition: r.Partition}}, nil
+		progress: newProgress(nil, 1, 0), res: PartitionResult{Partition: r.Partition, Mode: Mirror}}
+	if r.Copies != nil {
+		p.drift(r.Copies)
+	}
+	return p, nil
 }
 
 // pinned asks both clusters whether the topics are the ones in question.
@@ -148,6 +163,22 @@ func (p *pair) auditBounds(ctx context.Context, end int64) (Range, error) {
 		p.res.Add(f)
 	}
 	span := Range{From: max(src.Start, dst.Start), To: min(end, src.LastStable, dst.LastStable)}
+	span.To = max(span.From, span.To)
+	return span, nil
+}
+
+// auditCopies is auditBounds in checkpoint mode, where the target deletes by itself.
+func (p *pair) auditCopies(ctx context.Context, end int64) (Range, error) {
+	dst, err := p.dst.bounds(ctx)
+	if err != nil {
+		return Range{}, fmt.Errorf("target: %w", err)
+	}
+	src, err := p.src.bounds(ctx)
+	if err != nil {
+		return Range{}, fmt.Errorf("source: %w", err)
+	}
+	p.res.SourceStart, p.res.SourceEnd, p.res.TargetStart, p.res.TargetEnd = &src.Start, &src.LastStable, &dst.Start, &dst.LastStable
+	span := Range{From: max(src.Start, p.copies.floor(dst.Start)), To: min(end, src.LastStable, p.copies.readable(dst.LastStable))}
 	span.To = max(span.From, span.To)
 	return span, nil
 }

@@ -57,6 +57,11 @@ type Options struct {
 	// source's settings, nil where these are not known; replicas are the target
 	// topic's. Without it settings are not compared.
 	Expected func(src Settings, replicas int) map[string]string
+	// Mode is that of the link.
+	Mode Mode
+	// Copies tells where the copies of a partition lie by now, nil of one whose copies
+	// have the offsets of their records. Optional: then all have.
+	Copies func(ctx context.Context, p CopiedPartition) (*Copied, error)
 	// ACLs compares the access rules of the topics.
 	ACLs bool
 	// Parallel is how many partitions are compared at a time (DefaultParallel), and
@@ -117,6 +122,8 @@ type TopicResult struct {
 	Link        string `json:"link"`
 	SourceTopic string `json:"source_topic"`
 	TargetTopic string `json:"target_topic"`
+	// Mode is that of its partitions.
+	Mode Mode `json:"mode"`
 	// SourceID and TargetID are the ids of the topics that were compared; zero where a
 	// cluster has none.
 	SourceID   [16]byte          `json:"-"`
@@ -190,10 +197,11 @@ func Compare(ctx context.Context, o Options) (r Result, err error) {
 	for _, p := range pairs {
 		t := &r.Topics[p.topic]
 		t.Partitions = append(t.Partitions, p.sorted())
+		t.Mode = cmp.Or(p.res.Mode, t.Mode)
 	}
 	c.checkIDs(&r)
 	if o.Groups != nil {
-		look := &groupLook{src: o.Source, dst: o.Target, wanted: o.Groups, names: c.names()}
+		look := &groupLook{src: o.Source, dst: o.Target, wanted: o.Groups, names: c.names(), copies: copiesOf(pairs)}
 		groups, err := look.compareGroups(ctx)
 		if err != nil {
 			return r, err
@@ -252,7 +260,7 @@ func (c *comparison) pairs(ctx context.Context, r *Result) []*pair {
 	var pairs []*pair
 	now := time.Now().UnixMilli()
 	for i, t := range c.opt.Topics {
-		res := TopicResult{Link: c.opt.Link, SourceTopic: t.Source, TargetTopic: t.Target, Partitions: []PartitionResult{}, Differences: []string{}}
+		res := TopicResult{Mode: cmp.Or(c.opt.Mode, Mirror), Link: c.opt.Link, SourceTopic: t.Source, TargetTopic: t.Target, Partitions: []PartitionResult{}, Differences: []string{}}
 		src, dst := c.configs[Source][t.Source], c.configs[Target][t.Target]
 		res.Compacted = src.compacted() || dst.compacted()
 		res.SourceID, res.TargetID = c.sides[Source].topicID(t.Source), c.sides[Target].topicID(t.Target)

@@ -12,6 +12,11 @@
 // distance from where they were. It is one finding, however many they are. One
 // by more than Lookahead records is not recognised.
 //
+// In checkpoint mode a map (Copied), which somebody else knows, tells where copies lie.
+// A reader of the target gives them the offsets of their records, so that all else is
+// as in mirror mode, digests too. Offsets of results are the source's then, but for
+// what only the target has.
+//
 // Invariants:
 //
 //	C1  Nothing is written to any cluster.
@@ -33,4 +38,9 @@
 //	C7  An Auditor compares a mirror at work: nothing beyond what was mirrored when
 //	    it was asked, and nothing of topics other than the ones it was asked about,
 //	    whatever has their names.
+//	C8  The map is believed of nothing but places: that a record has a copy is said of
+//	    it where a record like it was read there. Where there is none by the map, it is
+//	    missing. What lies among the copies is no difference: it is counted as
+//	    duplicates, where the mirror wrote it or where it is equal to a copy at most
+//	    8192 records away (without digests: of those that were decoded), else as foreign.
 package comparator

@@ -33,8 +33,11 @@ type GroupDifference struct {
 	// SourceOffset and TargetOffset are null where nothing is committed.
 	SourceOffset *int64 `json:"source_offset"`
 	TargetOffset *int64 `json:"target_offset"`
-	Kind         Kind   `json:"kind"`
-	Detail       string `json:"detail"`
+	// TranslatedOffset is what SourceOffset is on the target; absent in mirror mode,
+	// where it is the same.
+	TranslatedOffset *int64 `json:"translated_offset,omitempty"`
+	Kind             Kind   `json:"kind"`
+	Detail           string `json:"detail"`
 }
 
 // committed are a group's offsets by partition of the source's topics.
@@ -45,9 +48,19 @@ type commit struct {
 	metadata string
 }
 
+// same reports whether a group goes on with the same record on the target as on the
+// source; c is nil in mirror mode.
+func (s commit) same(there commit, c *Copied) bool {
+	if c == nil {
+		return s == there
+	}
+	return s.metadata == there.metadata && c.reads(there.offset, s.offset)
+}
+
 // contrastGroup compares a group's offsets. A source that goes on between two
-// looks may have committed either; before and after are those looks.
-func contrastGroup(before, dst, after committed) (equal int64, out []GroupDifference) {
+// looks may have committed either; before and after are those looks. copies are those
+// of partitions in checkpoint mode.
+func contrastGroup(before, dst, after committed, copies map[PartitionName]*Copied) (equal int64, out []GroupDifference) {
 	names := make(map[PartitionName]bool)
 	for _, m := range []committed{before, dst, after} {
 		for n := range m {
@@ -58,21 +71,27 @@ func contrastGroup(before, dst, after committed) (equal int64, out []GroupDiffer
 		first, had := before[n]
 		last, has := after[n]
 		there, copied := dst[n]
+		c := copies[n]
 		d := GroupDifference{SourceTopic: n.Topic, Partition: n.Partition, SourceOffset: committedOffset(last, has), TargetOffset: committedOffset(there, copied)}
+		want := last.offset
+		if c != nil && has {
+			want, _ = c.target(last.offset)
+			d.TranslatedOffset = &want
+		}
 		switch {
-		case copied && (had && there == first || has && there == last):
+		case copied && (had && first.same(there, c) || has && last.same(there, c)):
 			equal++
 			continue
-		case !copied && (!had || !has):
-			continue // it came or went between the looks
+		case !copied && (!had || !has || c != nil && len(c.Runs) == 0):
+			continue // it came or went between the looks, or nothing is copied to go on with
 		case !copied:
 			d.Kind, d.Detail = Missing, "nothing is committed on the target"
 		case !has:
 			d.Kind, d.Detail = Extra, "nothing is committed on the source"
-		case there.offset == last.offset:
+		case there.offset == last.offset && c == nil || c != nil && c.reads(there.offset, last.offset):
 			d.Kind, d.Detail = Changed, "the offsets are equal and their metadata is not"
 		default:
-			d.Kind, d.Detail = Changed, fmt.Sprintf("the target's offset is %+d", there.offset-last.offset)
+			d.Kind, d.Detail = Changed, fmt.Sprintf("the target's offset is %+d", there.offset-want)
 		}
 		out = append(out, d)
 	}
@@ -96,6 +115,9 @@ type groupLook struct {
 	// names are the source's names of the topics that are compared, by the names
 	// they have on each side.
 	names [2]map[string]string
+	// copies tells where the copies of a partition lie by now, nil in mirror mode; it
+	// may be nil, and then all are.
+	copies func(ctx context.Context, n PartitionName) (*Copied, error)
 }
 
 // compareGroups compares the offsets of all groups that are wanted and exist on
@@ -112,7 +134,11 @@ func (g *groupLook) compareGroups(ctx context.Context) ([]GroupResult, error) {
 		if err != nil || equal || time.Now().After(deadline) {
 			return out, err
 		}
-		if !sleep(ctx, lookEvery) {
+		again := lookEvery
+		if g.copies != nil {
+			again = copiesEvery
+		}
+		if !sleep(ctx, again) {
 			return nil, ctx.Err()
 		}
 	}
@@ -144,6 +170,7 @@ func (g *groupLook) once(ctx context.Context, groups []string) (out []GroupResul
 	before := g.fetch(ctx, Source, groups)
 	dst := g.fetch(ctx, Target, groups)
 	after := g.fetch(ctx, Source, groups)
+	copies, failed := g.learnCopies(ctx, before, after)
 	for _, name := range groups {
 		r := GroupResult{Group: name, Partitions: []GroupDifference{}}
 		for _, f := range []fetched{before[name], dst[name], after[name]} {
@@ -151,8 +178,11 @@ func (g *groupLook) once(ctx context.Context, groups []string) (out []GroupResul
 				r.Error = f.err.Error()
 			}
 		}
+		if failed != nil {
+			r.Error = failed.Error()
+		}
 		if r.Error == "" {
-			same, differences := contrastGroup(before[name].offsets, dst[name].offsets, after[name].offsets)
+			same, differences := contrastGroup(before[name].offsets, dst[name].offsets, after[name].offsets, copies)
 			r.Equal, r.Partitions = same, append(r.Partitions, differences...)
 		}
 		if r.Equal == 0 && len(r.Partitions) == 0 && r.Error == "" {
@@ -162,6 +192,29 @@ func (g *groupLook) once(ctx context.Context, groups []string) (out []GroupResul
 		out = append(out, r)
 	}
 	return append([]GroupResult{}, out...), equal, ctx.Err()
+}
+
+// learnCopies finds out where the copies lie of partitions that the source's groups
+// committed in. It is asked after that, so that what they read is copied, or is not.
+func (g *groupLook) learnCopies(ctx context.Context, looks ...map[string]fetched) (map[PartitionName]*Copied, error) {
+	if g.copies == nil {
+		return nil, nil
+	}
+	out := make(map[PartitionName]*Copied)
+	for _, look := range looks {
+		for _, f := range look {
+			for n := range f.offsets {
+				if _, known := out[n]; known {
+					continue
+				}
+				var err error
+				if out[n], err = g.copies(ctx, n); err != nil {
+					return nil, fmt.Errorf("partition %d of %s: %w", n.Partition, n.Topic, err)
+				}
+			}
+		}
+	}
+	return out, nil
 }
 
 type fetched struct {

@@ -11,7 +11,7 @@ func TestContrastGroup(t *testing.T) {
 	before := committed{at(0): {offset: 5}, at(1): {offset: 5}, at(2): {offset: 5}, at(4): {offset: 5, metadata: "a"}, at(6): {offset: 0}}
 	after := committed{at(0): {offset: 5}, at(1): {offset: 9}, at(2): {offset: 5}, at(4): {offset: 5, metadata: "a"}, at(5): {offset: 1}, at(6): {offset: 0}}
 	dst := committed{at(0): {offset: 5}, at(1): {offset: 9}, at(3): {offset: 1}, at(4): {offset: 5}, at(6): {offset: 2}}
-	equal, got := contrastGroup(before, dst, after)
+	equal, got := contrastGroup(before, dst, after, nil)
 	kinds := map[int32]Kind{}
 	for _, d := range got {
 		kinds[d.Partition] = d.Kind

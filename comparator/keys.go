@@ -102,9 +102,11 @@ func (k *keyRule) settled() (n int64) {
 
 // Latest is what a whole log holds of one key.
 type Latest struct {
-	Offset    int64
-	Sum       uint64
-	Tombstone bool
+	// Offset is the source's, At the log's own: where others write to the target, the
+	// place of what they wrote is that of the copy that follows.
+	Offset, At int64
+	Sum        uint64
+	Tombstone  bool
 }
 
 // tombstoneRule says when a tombstone may have gone.

@@ -49,10 +49,15 @@ func (p *pair) explain(ctx context.Context, f *Finding) {
 		return
 	case Missing:
 		f.Source = read(p.src, f.Offset)
+		f.Detail = p.missingCopy(*f)
 	case Extra:
+		f.Offset, _ = p.onTarget(f.Offset)
 		f.Target = read(p.dst, f.Offset)
 	default:
-		f.Source, f.Target = read(p.src, f.Offset), read(p.dst, f.Offset+f.ShiftedBy)
+		f.Source = read(p.src, f.Offset)
+		if at, ok := p.onTarget(f.Offset + f.ShiftedBy); ok {
+			f.Target = read(p.dst, at)
+		}
 	}
 	if f.Kind == Changed && f.Source != nil && f.Target != nil {
 		f.Detail = contrast(f.Source.record, f.Target.record)

@@ -398,7 +398,7 @@ func (m *merger) skipAlike(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	if a.block == nil || b.block == nil || a.block.Raw == nil || b.block.Raw == nil || !m.whole(a.block) || !alike(a.block.Raw, b.block.Raw) {
+	if a.block == nil || b.block == nil || a.block.Raw == nil || b.block.Raw == nil || !m.whole(a.block) || a.block.Base != b.block.Base || !alike(a.block.Raw, b.block.Raw) {
 		return false, nil
 	}
 	m.out.Compared += int64(a.block.Records)

@@ -32,20 +32,26 @@ const keysListed = 1000
 // nothing is known.
 type PartitionResult struct {
 	Partition int32 `json:"partition"`
-	// From and To bound the offsets that were compared; To is exclusive.
+	Mode      Mode  `json:"mode"`
+	// From and To bound the source's offsets that were compared; To is exclusive.
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
 	// RecordsCompared are the offsets at which both sides have a record, equal or
 	// changed.
 	RecordsCompared int64 `json:"records_compared"`
 	// Digest is that of the source's visible records of the range, TargetDigest
-	// that of the target's; null without digests.
+	// that of the target's; null without digests. In checkpoint mode it is that of the
+	// copies, at the offsets of their records.
 	Digest       *string `json:"digest"`
 	TargetDigest *string `json:"target_digest"`
 	// Compacted are records that one side's cleaner removed by right, Expired those
 	// past one side's log start.
 	Compacted int64 `json:"compacted"`
 	Expired   int64 `json:"expired"`
+	// Foreign are records of others that lie among the copies, Duplicates those that
+	// are copies too, of records that were copied again; null in mirror mode.
+	Foreign    *int64 `json:"foreign"`
+	Duplicates *int64 `json:"duplicates"`
 	Tally
 	// Keys are the first keys whose latest value differs. KeysDiffering counts all,
 	// and is null where they were not asked for.
@@ -68,9 +74,13 @@ type pair struct {
 	src, dst  *log
 	opt       *Options
 	compacted bool
-	rules     [2]tombstoneRule // by lacking side
-	printer   *Printer
-	progress  *progress
+	// copies tell where the target's copies lie, nil where they have the offsets of
+	// their records.
+	copies   *Copied
+	rules    [2]tombstoneRule // by lacking side
+	printer  *Printer
+	progress *progress
+	strays   *strays // nil in mirror mode
 	// saver is told how far it is, nil for nobody; part is what was compared before.
 	saver *saver
 	part  *SavedPartition
@@ -85,7 +95,17 @@ type pair struct {
 func (p *pair) compare(ctx context.Context) error {
 	began := time.Now()
 	defer func() { p.res.Seconds = time.Since(began).Seconds() }()
-	span, err := p.settleBounds(ctx)
+	if err := p.learnCopies(ctx); err != nil {
+		return err
+	}
+	if p.part != nil && p.part.Result.Mode != p.res.Mode {
+		p.part = nil // it is mirrored in another way since
+	}
+	settle := p.settleBounds
+	if p.copies != nil {
+		settle = p.settleCopies
+	}
+	span, err := settle(ctx)
 	if err != nil {
 		return err
 	}
@@ -179,24 +199,31 @@ func (p *pair) countExpired(ctx context.Context, src, dst int64) error {
 	if src == dst || dst > src && p.opt.BeginsLater {
 		return nil // what a mirror was not to have has not expired
 	}
-	older := p.src
+	older, span := scan{log: p.src}, Range{From: min(src, dst), To: max(src, dst)}
 	if dst < src {
-		older = p.dst
+		older = scan{p.dst, p.locator(span)}
 	}
-	return p.each(ctx, older, Range{From: min(src, dst), To: max(src, dst)}, func(Print) { p.res.Expired++ })
+	return p.each(ctx, older, span, func(Print) { p.res.Expired++ })
+}
+
+// scan is a log that is read by itself: by the offsets of the records that it holds
+// copies of, where copies is not nil, and of these alone.
+type scan struct {
+	log    *log
+	copies *locator
 }
 
 // each reads the visible records of one side's range.
-func (p *pair) each(ctx context.Context, l *log, span Range, do func(Print)) error {
+func (p *pair) each(ctx context.Context, l scan, span Range, do func(Print)) error {
 	ctx, cancel := context.WithCancel(ctx)
-	r := newReader(l, span, p.opt.readBytes(), &decoder{printer: p.printer.Again()})
+	r := newReader(l.log, span, p.opt.readBytes(), &decoder{printer: p.printer.Again(), copies: l.copies})
 	g := new(errgroup.Group)
 	g.Go(func() error { r.run(ctx); return nil })
 	err := drain(ctx, r, do)
 	cancel()
 	_ = g.Wait() // it has no error of its own
 	if err != nil {
-		return fmt.Errorf("%s: %w", l.side, err)
+		return fmt.Errorf("%s: %w", l.log.side, err)
 	}
 	return nil
 }
@@ -216,14 +243,21 @@ func (p *pair) merge(ctx context.Context, span Range, bucket int) (*Outcome, [2]
 		if chains[side] != nil && p.saver != nil {
 			digested[side] = &marks{every: p.opt.markEvery()}
 		}
-		r := newReader(l, span, p.opt.readBytes(), &decoder{printer: p.printer.Again(), chain: chains[side], marks: digested[side], marked: span.From})
+		d := &decoder{printer: p.printer.Again(), chain: chains[side], marks: digested[side], marked: span.From}
+		if d.copies = p.locatorOn(Side(side), span); d.copies != nil && bucket == 0 {
+			d.copies.strays = p.strays
+		}
+		r := newReader(l, span, p.opt.readBytes(), d)
 		r.raw, r.took = p.opt.NoDigest, p.progress.read
 		streams[side] = r
 		g.Go(func() error { r.run(ctx); return nil })
 	}
 	lazy := &decoder{printer: p.printer.Again(), span: span}
 	out, err := Merge(ctx, streams[Source], streams[Target], MergeOptions{Range: span, Compacted: p.compacted, Keys: p.opt.Keys, MaxKeys: p.opt.MaxKeys, FromBucket: bucket,
-		Decode:      func(b Block) ([]Print, error) { return lazy.decode(nil, b.Raw) },
+		Decode: func(b Block) ([]Print, error) {
+			lazy.shift = b.Shift
+			return lazy.decode(nil, b.Raw)
+		},
 		SettleEvery: p.opt.markEvery(),
 		Settled: func(next int64, sofar *Outcome) {
 			if p.saver != nil {
@@ -261,6 +295,7 @@ func (p *pair) take(out *Outcome, chains [2]*batch.Chain) {
 	}
 	p.res.absorb(&out.Tally)
 	p.res.Expired += out.Expired
+	p.res.Foreign, p.res.Duplicates = p.countStrays(p.res.To)
 	if chains[Source] != nil {
 		a, b := chains[Source].Hex(), chains[Target].Hex()
 		p.res.Digest, p.res.TargetDigest = &a, &b
@@ -341,10 +376,15 @@ func (p *pair) gather(ctx context.Context, l *log, want map[uint64]bool) (map[ui
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", l.side, err)
 	}
-	return latest, p.each(ctx, l, Range{From: b.Start, To: b.LastStable}, func(r Print) {
-		if want[r.Key] && !r.Keyless {
-			latest[r.Key] = Latest{Offset: r.Offset, Sum: r.Sum, Tombstone: r.Tombstone}
+	return latest, p.each(ctx, scan{log: l}, Range{From: b.Start, To: b.LastStable}, func(r Print) {
+		if !want[r.Key] || r.Keyless {
+			return
 		}
+		x := Latest{Offset: r.Offset, At: r.Offset, Sum: r.Sum, Tombstone: r.Tombstone}
+		if l.side == Target && p.copies != nil {
+			x.Offset, _ = p.copies.source(r.Offset)
+		}
+		latest[r.Key] = x
 	})
 }
 

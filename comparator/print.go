@@ -73,8 +73,10 @@ type Block struct {
 	Prints []Print
 	// Raw is the batch where it is not decoded yet; nil otherwise.
 	Raw []byte
-	// Records is how many records a raw batch holds.
+	// Records is how many records a raw batch holds, and Shift what its offsets are
+	// less than those of the block.
 	Records int32
+	Shift   int64
 }
 
 // decoder turns batches into prints.
@@ -85,19 +87,28 @@ type decoder struct {
 	// marks are where the digest can go on, nil for nowhere; marked is the last one.
 	marks  *marks
 	marked int64
+	// copies finds the records that a target's copies are of; nil where these have
+	// their offsets. shift is added to offsets.
+	copies *locator
+	shift  int64
 	limits batch.Limits
 }
 
 // decode appends the prints of the records of b that lie in the span.
 func (d *decoder) decode(dst []Print, b []byte) ([]Print, error) {
+	own := d.copies != nil && d.copies.owns(b)
 	for r, err := range batch.Records(b, d.limits) {
 		if err != nil {
 			return dst, fmt.Errorf("decode: %w", err)
 		}
-		if !d.span.has(r.Offset) {
+		if r.Offset += d.shift; d.copies != nil && !d.copy(&r, own) || !d.span.has(r.Offset) {
 			continue
 		}
-		dst = append(dst, d.printer.Of(r))
+		print := d.printer.Of(r)
+		dst = append(dst, print)
+		if d.copies != nil {
+			d.copies.copied(r.Offset, print.Sum)
+		}
 		if d.chain != nil {
 			d.marks.made(r.Offset, d.chain, &d.marked)
 			d.chain.Add(r)
@@ -106,7 +117,18 @@ func (d *decoder) decode(dst []Print, b []byte) ([]Print, error) {
 	return dst, nil
 }
 
-// alike reports whether two batches are the same records at the same offsets
+// copy gives a copy the offset of its record. What is none is counted.
+func (d *decoder) copy(r *batch.Record, own bool) bool {
+	source, ok := d.copies.source(r.Offset)
+	if !ok {
+		d.copies.stray(r.Offset, source, d.printer.Of(*r).Sum, own)
+		return false
+	}
+	r.Offset = source
+	return true
+}
+
+// alike reports whether two batches that begin at the same offset are the same records
 // without a look inside: their headers agree in all that a record's place and
 // time follow from, and the payloads are the same bytes, whose checksum holds.
 // The producer's fields and the transactional bit may differ.
@@ -119,7 +141,7 @@ func alike(a, b []byte) bool {
 	if err != nil {
 		return false
 	}
-	same := x.BaseOffset == y.BaseOffset && x.LastOffsetDelta == y.LastOffsetDelta && x.Count == y.Count &&
+	same := x.LastOffsetDelta == y.LastOffsetDelta && x.Count == y.Count &&
 		x.FirstTimestamp == y.FirstTimestamp && x.MaxTimestamp == y.MaxTimestamp && x.Codec() == y.Codec() &&
 		x.LogAppendTime() == y.LogAppendTime() && x.HasDeleteHorizon() == y.HasDeleteHorizon()
 	return same && bytes.Equal(a[batch.HeaderLen:], b[batch.HeaderLen:]) && batch.CheckCRC(b) == nil

@@ -12,7 +12,8 @@ import (
 // reader is the Stream of one log's range. It reads one answer ahead, in a
 // goroutine of its own, so that no side waits for the other's network.
 type reader struct {
-	log      *log
+	log *log
+	// span is in the log's own offsets.
 	span     Range
 	maxBytes int32
 	decoder  *decoder
@@ -35,8 +36,12 @@ type result struct {
 	err    error
 }
 
+// newReader reads the records of a range of offsets: of the source's, where the
+// decoder finds the places of copies.
 func newReader(l *log, span Range, maxBytes int32, d *decoder) *reader {
-	d.span = span
+	if d.span = span; d.copies != nil {
+		span = d.copies.span
+	}
 	return &reader{log: l, span: span, maxBytes: maxBytes, decoder: d, ahead: make(chan result)}
 }
 
@@ -74,6 +79,11 @@ func (r *reader) readAll(ctx context.Context) error {
 		blocks, next, err := r.blocks(a, at)
 		if err != nil {
 			return err
+		}
+		if p := r.decoder.copies; p != nil {
+			for i := range blocks {
+				p.place(&blocks[i])
+			}
 		}
 		if next == at && !a.throttled {
 			empty++
@@ -118,7 +128,7 @@ func (r *reader) blocks(a answer, at int64) (out []Block, next int64, err error)
 		b := Block{Base: p.Base, Next: p.Next, Floor: a.start, Records: p.Records}
 		switch {
 		case p.Hidden:
-		case r.raw && p.Records > 0:
+		case r.raw && p.Records > 0 && (r.decoder.copies == nil || r.decoder.copies.whole(p)):
 			b.Raw = p.Bytes
 		default:
 			if b.Prints, err = r.decoder.decode(make([]Print, 0, min(p.Records, mostPrints)), p.Bytes); err != nil {

@@ -171,6 +171,8 @@ func (p *pair) savePart(next int64, out *Outcome, digests [2]*marks) {
 		r.absorb(&p.part.Result.Tally)
 	}
 	r.absorb(&out.Tally)
+	r.Mode = p.res.Mode
+	r.Foreign, r.Duplicates = p.countStrays(next)
 	if digests[Source] != nil {
 		a, okA := digests[Source].take(next)
 		b, okB := digests[Target].take(next)

@@ -101,7 +101,7 @@ func offsetOf(l *Latest) *int64 {
 	if l == nil {
 		return nil
 	}
-	return &l.Offset
+	return &l.At
 }
 
 // offset is the latest record's, of the side that has one.

@@ -89,7 +89,6 @@ func TestAlike(t *testing.T) {
 		t.Error("another producer makes a difference")
 	}
 	for name, other := range map[string][]byte{
-		"offset":  rebased(transactional(t, 10, 5, 4, true), 11),
 		"count":   transactional(t, 10, 5, 3, true),
 		"payload": flipped(transactional(t, 10, 5, 4, true)),
 	} {
