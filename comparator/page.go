@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -70,8 +71,13 @@ type mark struct {
 	Offset int64
 }
 
-// draw lays a partition out over the offsets that either side has.
+// draw lays a partition out over the offsets that either side has; in checkpoint mode
+// over those of the source, where the target is what was compared.
 func draw(p PartitionResult) picture {
+	if p.Mode == Checkpoint {
+		p.TargetStart, p.TargetEnd = &p.From, &p.To
+		p.Findings = slices.DeleteFunc(slices.Clone(p.Findings), func(f Finding) bool { return f.Kind == Extra })
+	}
 	pic := picture{Width: pictureWidth, FirstOffset: p.From, After: p.To}
 	for _, o := range []*int64{p.SourceStart, p.TargetStart} {
 		if o != nil {

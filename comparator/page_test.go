@@ -16,13 +16,15 @@ func TestPage(t *testing.T) {
 			Keys:  []KeyDifference{{Key: "k1", SourceOffset: &offset}}}}}},
 		Groups:  []GroupResult{{Group: "billing", Equal: 3, Partitions: []GroupDifference{{SourceTopic: "orders", Kind: Missing, Detail: "nothing is committed on the target"}}}},
 		Configs: []ConfigDifference{{TargetTopic: "x.orders", Key: "retention.ms", Expected: "-1"}}}
+	r.Topics[0].Partitions = append(r.Topics[0].Partitions, PartitionResult{Partition: 4, Mode: Checkpoint, From: 100, To: 200, Foreign: new(int64(0)), Duplicates: new(int64(77)),
+		SourceStart: new(int64), SourceEnd: ptr(200), TargetStart: ptr(5_000), TargetEnd: ptr(9_000)})
 	r.sum()
 	var b strings.Builder
 	if err := WritePage(&b, r); err != nil {
 		t.Fatal(err)
 	}
 	page := b.String()
-	for _, want := range []string{"5 differences", "orders &rarr; x.orders", "partition 3", "0 to 1,000,000", `class="mark" x="500"`, `x="0" y="34" width="900"`, "value differs", "&lt;script&gt;", "k1", "billing", "retention.ms", "null"} {
+	for _, want := range []string{"5 differences", "orders &rarr; x.orders", "partition 3", "0 to 1,000,000", `class="mark" x="500"`, `x="0" y="34" width="900"`, "partition 4, in checkpoint mode", `x="500" y="34" width="500"`, "<th>duplicates</th>", "<td>77</td>", "value differs", "&lt;script&gt;", "k1", "billing", "retention.ms", "null"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%q is not on the page", want)
 		}

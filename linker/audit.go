@@ -132,12 +132,21 @@ func (l *Link) auditDue(now time.Time) (due *partition, known *audited) {
 	return due, known
 }
 
-// auditable returns the end of what is mirrored where offsets are kept and nothing
-// is known to be wrong.
+// auditable returns the target's end where nothing is known to be wrong.
 func (s *shown) auditable() (end int64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.dstEnd, !s.drifts && s.dstEnd != feed.Unknown && (s.pos.State == state.Active || s.pos.State == state.CatchingUp)
+	return s.dstEnd, s.dstEnd != feed.Unknown && (s.pos.State == state.Active || s.pos.State == state.CatchingUp)
+}
+
+// auditRequest asks for a comparison of what is mirrored by now.
+func (p *partition) auditRequest(end int64) AuditRequest {
+	r := AuditRequest{Src: p.src, SrcID: p.srcID, Dst: p.dstPartition(), DstID: feed.TopicID(p.dst.ID), End: end}
+	if p.drift != nil {
+		r.Copies = p.drift.copies.clone()
+		r.End, _ = r.Copies.End()
+	}
+	return r
 }
 
 // auditOne compares one partition. What was read while it went elsewhere, or came
@@ -148,7 +157,7 @@ func (l *Link) auditOne(ctx context.Context, p *partition, k *audited) {
 	if !ok {
 		return
 	}
-	pass, err, whole := l.auditWhileMirrored(ctx, p, AuditRequest{Src: p.src, SrcID: p.srcID, Dst: p.dstPartition(), DstID: feed.TopicID(p.dst.ID), End: end})
+	pass, err, whole := l.auditWhileMirrored(ctx, p, p.auditRequest(end))
 	if !whole {
 		return
 	}

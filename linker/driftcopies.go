@@ -51,6 +51,9 @@ func (c *copies) settled() {
 func (c *copies) clone() *exact.Map {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.m == nil {
+		return &exact.Map{}
+	}
 	return c.m.Clone()
 }
 

@@ -182,8 +182,10 @@ type Catalog interface {
 type AuditRequest struct {
 	Src, Dst     feed.Partition
 	SrcID, DstID feed.TopicID
-	// End is exclusive.
+	// End is exclusive, and the source's.
 	End int64
+	// Copies is the map of what was copied in checkpoint mode, nil in mirror mode.
+	Copies *exact.Map
 }
 
 // Audit compares what is mirrored with its source, by code that mirrors nothing.

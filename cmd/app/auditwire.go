@@ -45,8 +45,12 @@ func (a *audit) close() {
 // Audit implements linker.Audit.
 func (a *audit) Audit(ctx context.Context, r linker.AuditRequest) (state.AuditPass, error) {
 	began := time.Now().UTC()
-	p, err := a.auditor.Audit(ctx, comparator.AuditRequest{Topic: comparator.Topic{Source: r.Src.Topic, Target: r.Dst.Topic}, Partition: r.Src.Partition,
-		SourceID: r.SrcID, TargetID: r.DstID, End: r.End})
+	req := comparator.AuditRequest{Topic: comparator.Topic{Source: r.Src.Topic, Target: r.Dst.Topic}, Partition: r.Src.Partition,
+		SourceID: r.SrcID, TargetID: r.DstID, End: r.End}
+	if r.Copies != nil {
+		req.Copies = copiedOf(r.Copies)
+	}
+	p, err := a.auditor.Audit(ctx, req)
 	if err != nil {
 		return state.AuditPass{Began: began, First: []state.AuditFinding{}}, err
 	}

@@ -72,6 +72,9 @@ func (s *shell) compareCommand() *cli.Command {
 			"It may run while klink run mirrors: it waits until the target is where the source ended when\n" +
 			"it began, and compares up to there; a target that does not move for 5 seconds ends there.\n" +
 			"Partition counts, topic settings, and the offsets of the link's groups are compared, too.\n\n" +
+			"In checkpoint mode copies are looked for where __klink_map says, and groups' offsets go through it:\n" +
+			"every record has its copy, in order, the same but for the offset. Records of others among the copies\n" +
+			"are counted (foreign), and so are copies of records that stand there twice (duplicates).\n\n" +
 			"With --resume FILE a comparison that is ended by Ctrl-C, or by a cluster that goes away, keeps what\n" +
 			"it has done in FILE; the same command goes on from there, says so, and removes FILE in the end.\n\n" +
 			"With --record what was found of each partition goes on record in __klink on the target, as that\n" +

@@ -64,6 +64,20 @@ func TestCompare(t *testing.T) {
 	golden(t, "testdata/help-compare.golden", execute(t.Context(), Parts{}, "compare", "--help").out)
 }
 
+// In checkpoint mode what lies among the copies is shown.
+func TestCompareInCheckpointMode(t *testing.T) {
+	var asked CompareRequest
+	r := compared()
+	r.Topics[0].Mode = comparator.Checkpoint
+	for i := range r.Topics[0].Partitions {
+		p := &r.Topics[0].Partitions[i]
+		p.Mode, p.Foreign, p.Duplicates = comparator.Checkpoint, new(int64(1_200)), new(int64(i))
+	}
+	r.Topics[1].Mode = comparator.Mirror
+	out := execute(t.Context(), comparing(r, &asked), "compare", "-c", configFile(t, "", "east"), "*")
+	golden(t, "testdata/compare-checkpoint.golden", out.out)
+}
+
 func TestCompareExitCodes(t *testing.T) {
 	var asked CompareRequest
 	file := configFile(t, "", "east")

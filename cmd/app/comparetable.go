@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,7 +58,9 @@ func (s *shell) paintEqual(r comparator.Result) string {
 
 // comparedRow is one line of the table.
 type comparedRow struct {
+	mode                                       comparator.Mode
 	records, compacted, expired, lag, findings int64
+	foreign, duplicates                        int64
 	from, to                                   *int64
 	digest                                     string
 }
@@ -70,10 +73,20 @@ func (w *comparedRow) add(p comparator.PartitionResult) {
 	for _, n := range p.Counts {
 		w.findings += n
 	}
+	w.foreign += orZero(p.Foreign)
+	w.duplicates += orZero(p.Duplicates)
 	w.from, w.to = &p.From, &p.To
 	if p.Digest != nil {
 		w.digest = (*p.Digest)[:digestShown]
 	}
+}
+
+// amongCopies is empty in mirror mode, where nothing lies among copies.
+func (w *comparedRow) amongCopies(n int64) string {
+	if w.mode != comparator.Checkpoint {
+		return ""
+	}
+	return humanize.Comma(n)
 }
 
 // digestShown is as much of a digest as tells two logs apart by eye.
@@ -84,19 +97,19 @@ func comparedTable(r comparator.Result, fold bool) string {
 	t.SetStyle(table.StyleLight)
 	t.Style().Options = table.OptionsNoBordersAndSeparators
 	t.Style().Format.Header = text.FormatUpper
-	t.AppendHeader(table.Row{"topic", "partitions", "from", "to", "records", "findings", "compacted", "expired", "lag", "digest"})
+	t.AppendHeader(table.Row{"topic", "mode", "partitions", "from", "to", "records", "findings", "compacted", "expired", "foreign", "duplicates", "lag", "digest"})
 	row := func(name string, partition any, w comparedRow) {
-		t.AppendRow(table.Row{name, partition, count(w.from), count(w.to), humanize.Comma(w.records), humanize.Comma(w.findings), humanize.Comma(w.compacted),
-			humanize.Comma(w.expired), humanize.Comma(w.lag), w.digest})
+		t.AppendRow(table.Row{name, w.mode, partition, count(w.from), count(w.to), humanize.Comma(w.records), humanize.Comma(w.findings), humanize.Comma(w.compacted),
+			humanize.Comma(w.expired), w.amongCopies(w.foreign), w.amongCopies(w.duplicates), humanize.Comma(w.lag), w.digest})
 	}
 	for _, x := range r.Topics {
 		name := x.SourceTopic
 		if x.TargetTopic != x.SourceTopic {
 			name += " -> " + x.TargetTopic
 		}
-		var all comparedRow
+		all := comparedRow{mode: x.Mode}
 		for _, p := range x.Partitions {
-			var one comparedRow
+			one := comparedRow{mode: p.Mode}
 			one.add(p)
 			all.add(p)
 			if !fold {
@@ -110,8 +123,9 @@ func comparedTable(r comparator.Result, fold bool) string {
 	right := func(name string, hidden bool) table.ColumnConfig {
 		return table.ColumnConfig{Name: name, Align: text.AlignRight, AlignHeader: text.AlignRight, Hidden: hidden}
 	}
-	t.SetColumnConfigs([]table.ColumnConfig{right("partitions", false), right("from", fold), right("to", fold), right("records", false), right("findings", false),
-		right("compacted", false), right("expired", false), right("lag", false), {Name: "digest", Hidden: fold}})
+	kept := !slices.ContainsFunc(r.Topics, func(t comparator.TopicResult) bool { return t.Mode == comparator.Checkpoint })
+	t.SetColumnConfigs([]table.ColumnConfig{{Name: "mode", Hidden: kept}, right("partitions", false), right("from", fold), right("to", fold), right("records", false), right("findings", false),
+		right("compacted", false), right("expired", false), right("foreign", kept), right("duplicates", kept), right("lag", false), {Name: "digest", Hidden: fold}})
 	return trimLines(t.Render())
 }
 
@@ -206,4 +220,11 @@ func groupFindings(g comparator.GroupResult) (lines []string) {
 			offsetOrNone(p.SourceOffset), offsetOrNone(p.TargetOffset), p.Detail))
 	}
 	return lines
+}
+
+func orZero(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
 }

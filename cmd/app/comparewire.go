@@ -52,6 +52,15 @@ func compareLink(ctx context.Context, l config.Link, memory config.Bytes, req Co
 	co := comparator.Options{Link: l.Name, Source: src.Admin, Target: dst.Admin, FollowStart: l.FollowStart, BeginsLater: l.Start != config.StartEarliest,
 		Keys: req.Keys, NoDigest: req.NoDigest, ACLs: req.ACLs, Expected: expectedSettings(l), MemoryBytes: int64(memory), Progress: req.Progress,
 		Limit: limiter(l.Limits.BytesPerSecond)}
+	co.Mode = comparedModes[l.Mode]
+	if l.Translates() {
+		lie, err := newComparedCopies(ctx, l, dst, memory)
+		if err != nil {
+			return r, fmt.Errorf("target: %w", err)
+		}
+		defer lie.close()
+		co.Copies = lie.of
+	}
 	if req.Keep != nil {
 		co.Resume, co.Keep = req.Saved(l.Name), func(s comparator.Saved) { req.Keep(l.Name, s) }
 	}
@@ -103,7 +112,7 @@ func expectedSettings(l config.Link) func(comparator.Settings, int) map[string]s
 				known[key] = topics.Setting{Value: s.Value, Explicit: s.Explicit}
 			}
 		}
-		p := topics.PlanConfigs(topics.ConfigInput{Source: known, Overrides: l.Topics.Configs, Replicas: replicas, CopyRetention: !l.FollowStart})
+		p := topics.PlanConfigs(topics.ConfigInput{Source: known, Overrides: l.Topics.Configs, Replicas: replicas, CopyRetention: copiesRetention(l)})
 		out := make(map[string]string, len(p.Set))
 		for _, s := range p.Set {
 			out[s.Key] = s.Value

@@ -150,7 +150,7 @@ func unrecordable(t comparator.TopicResult, link string, on mirrorsOnRecord) str
 	case !known:
 		return "the link has no such mirror on record"
 	case is.TargetTopic != t.TargetTopic || is.SourceID != feed.TopicID(t.SourceID) || is.TargetID != feed.TopicID(t.TargetID):
-		return "the mirror on record is of other topics: one of them was made anew, or renamed"
+		return errOtherMirror.Error()
 	default:
 		return ""
 	}

@@ -1,0 +1,91 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"klink/cmd/config"
+	"klink/cmd/kafka"
+	"klink/comparator"
+	"klink/fetcher"
+	"klink/fetcher/feed"
+	"klink/fetcher/leaders"
+	"klink/linker/appender"
+	"klink/linker/control"
+	"klink/linker/copies"
+	"klink/linker/maps"
+	"klink/linker/remote"
+	"klink/linker/state"
+	"klink/translate/exact"
+)
+
+// comparedModes are the comparator's words for the modes of a link.
+var comparedModes = map[config.Mode]comparator.Mode{config.ModeMirror: comparator.Mirror, config.ModeCheckpoint: comparator.Checkpoint}
+
+// errOtherMirror: what is on record of a topic is not about those that are compared.
+var errOtherMirror = errors.New("the mirror on record is of other topics: one of them was made anew, or renamed")
+
+// comparedCopies tells the comparator where a link's copies lie, by what is on the
+// target.
+type comparedCopies struct {
+	link config.Link
+	view *control.View // nil where nothing is on record of any link
+	lies *targetCopies
+	m    *leaders.Map
+}
+
+// newComparedCopies reads what is on record of a link; close must be called.
+func newComparedCopies(ctx context.Context, l config.Link, dst *kafka.Target, memory config.Bytes) (*comparedCopies, error) {
+	within, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	v, err := control.Read(within, dst.Control)
+	if err != nil && remote.ReasonOf(err) != state.TopicMissing {
+		return nil, err
+	}
+	c := &comparedCopies{link: l, view: v, m: leaders.New(dst.Admin)}
+	c.lies = newTargetCopies(l.Name, dst, c.m, fetcher.NewBudget(int64(memory)))
+	return c, nil
+}
+
+func (c *comparedCopies) close() {
+	c.lies.close()
+	c.m.Close()
+}
+
+// of tells where the copies of a partition lie; nil of one that keeps offsets.
+func (c *comparedCopies) of(ctx context.Context, p comparator.CopiedPartition) (*comparator.Copied, error) {
+	none := &comparator.Copied{} // of a link in checkpoint mode that has not begun
+	if c.link.Mode != config.ModeCheckpoint {
+		none = nil
+	}
+	if c.view == nil {
+		return none, nil
+	}
+	rec, known := c.view.Topic(c.link.Name, p.Topic.Source)
+	src, _ := c.view.Link(c.link.Name)
+	switch {
+	case !known:
+		return none, nil
+	case rec.TargetTopic != p.Topic.Target || rec.SourceID != feed.TopicID(p.SourceID) || rec.TargetID != feed.TopicID(p.TargetID):
+		return nil, errOtherMirror
+	}
+	producer := appender.ProducerID(src.SourceClusterID, rec.SourceID, p.Partition, rec.Generation)
+	m, at, err := c.lies.read.Copies(ctx, copies.Partition{Target: feed.Partition{Topic: rec.TargetTopic, Partition: p.Partition}, Producer: producer,
+		Place: maps.Place{Link: c.link.Name, Topic: rec.SourceTopic, Partition: p.Partition, SourceID: rec.SourceID, TargetID: rec.TargetID}})
+	if err != nil || m == nil {
+		return none, err
+	}
+	out := copiedOf(m)
+	out.Next, out.Producer = max(out.Next, at.Src), producer
+	return out, nil
+}
+
+// copiedOf is a map in the comparator's words.
+func copiedOf(m *exact.Map) *comparator.Copied {
+	out := &comparator.Copied{Runs: make([]comparator.Run, 0, m.Len()), Producer: -1}
+	for r := range m.Runs() {
+		out.Runs = append(out.Runs, comparator.Run{Source: r.Src, Target: r.Dst, Records: r.Count})
+	}
+	out.Next, _ = m.End()
+	return out
+}
