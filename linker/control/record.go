@@ -11,10 +11,10 @@ import (
 	"klink/linker/state"
 )
 
-// versions holds, per kind, the version that this klink writes and the newest
-// that it understands.
+// versions holds, per kind, the newest version that this klink understands, which is
+// the one it writes but for topics that keep their offsets (topicVersion).
 var versions = map[Kind]int{
-	KindLink: 1, KindLinkState: 1, KindTopic: 1, KindEpoch: 1, KindState: 1, KindWorker: 1, KindCounters: 1, KindPad: 1, KindLedger: 1,
+	KindLink: 1, KindLinkState: 1, KindTopic: 2, KindEpoch: 1, KindState: 1, KindWorker: 1, KindCounters: 1, KindPad: 1, KindLedger: 1,
 	KindCommand: 1, KindAck: 1, KindCut: 1, KindGroup: 1, KindAdopt: 1, KindAudit: 1,
 }
 
@@ -76,7 +76,23 @@ type TopicRecord struct {
 	// on the target while it mirrors, as last seen: they come into force on the
 	// target at promotion, when the source may be gone.
 	SourceConfigs Configs
+	// Mode is how the topic is mirrored, "" where its link's mode decides. An older
+	// klink refuses a record of checkpoint mode: it would take the copies for another
+	// history.
+	Mode TopicMode
+	// Why tells, of a topic in checkpoint mode whose link is in mirror mode, why its
+	// offsets cannot be kept.
+	Why string
 }
+
+// TopicMode is how one topic is mirrored, as it was decided before anything was.
+type TopicMode string
+
+// The modes that are decided for a topic.
+const (
+	ModeMirror     TopicMode = "mirror"
+	ModeCheckpoint TopicMode = "checkpoint"
+)
 
 // Epoch says that the source's batches from First on were written under leader
 // epoch Epoch, until the next Epoch begins.
@@ -150,6 +166,8 @@ type topicValue struct {
 	Compacted   bool   `json:"compacted,omitempty"`
 	// SourceConfigs are absent where they were never seen.
 	SourceConfigs map[string]Config `json:"source_configs,omitempty"`
+	Mode          TopicMode         `json:"mode,omitempty"`
+	Why           string            `json:"why,omitempty"`
 	// Since is the log offset of the record's first writing (C3); absent in
 	// that first one, whose writer could not know it yet.
 	Since *int64 `json:"since,omitempty"`
@@ -181,19 +199,30 @@ func (v linkStateValue) record(k Key) (LinkStateRecord, error) {
 		Reason: state.Reason(v.Reason), Detail: v.Detail, AsOf: v.AsOf}, nil
 }
 
+// topicVersion is 2 where an older klink would do wrong.
+func topicVersion(m TopicMode) int {
+	if m == ModeCheckpoint {
+		return 2
+	}
+	return 1
+}
+
 func encodeTopic(r TopicRecord, since *int64) (Key, any) {
-	return Key{Kind: KindTopic, Link: r.Link, Topic: r.SourceTopic}, topicValue{Version: versions[KindTopic],
+	return Key{Kind: KindTopic, Link: r.Link, Topic: r.SourceTopic}, topicValue{Version: topicVersion(r.Mode),
 		SourceID: encodeID(r.SourceID), TargetTopic: r.TargetTopic, TargetID: encodeID(r.TargetID),
 		Partitions: r.Partitions, Generation: r.Generation, Compacted: r.Compacted,
-		SourceConfigs: r.SourceConfigs.All(), Since: since}
+		SourceConfigs: r.SourceConfigs.All(), Mode: r.Mode, Why: r.Why, Since: since}
 }
 
 func (v topicValue) record(k Key) (TopicRecord, error) {
 	r := TopicRecord{Link: k.Link, SourceTopic: k.Topic, TargetTopic: v.TargetTopic,
 		Partitions: v.Partitions, Generation: v.Generation, Compacted: v.Compacted,
-		SourceConfigs: NewConfigs(v.SourceConfigs)}
-	if v.TargetTopic == "" {
+		SourceConfigs: NewConfigs(v.SourceConfigs), Mode: v.Mode, Why: v.Why}
+	switch {
+	case v.TargetTopic == "":
 		return r, errors.New("topic record without a target topic")
+	case v.Mode != "" && v.Mode != ModeMirror && v.Mode != ModeCheckpoint:
+		return r, fmt.Errorf("topic record of mode %q", v.Mode)
 	}
 	var err error
 	if r.SourceID, err = decodeID(v.SourceID); err != nil {
