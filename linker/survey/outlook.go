@@ -52,6 +52,8 @@ type means struct {
 	mark, trim Answer
 	// compacted: the source's cleanup.policy includes compact now.
 	compacted bool
+	// mirrored: the link has mirrored some of the topic, so that its mode stays.
+	mirrored bool
 }
 
 // position is what is known of both ends of a mirror before the source's log is
@@ -68,6 +70,9 @@ type position struct {
 	padded bool
 	// mirrored: the link has mirrored this partition before.
 	mirrored bool
+	// unlike says in what the target's records are not the source's, "" where nothing
+	// shows that.
+	unlike string
 }
 
 // beginning is where a mirror begins or goes on.
@@ -90,6 +95,8 @@ func begin(p position, pol plan.Policy) beginning {
 	switch {
 	case p.dstEnd > srcEnd:
 		return beginning{obstacle: fmt.Sprintf("the target ends at %d, beyond the source's end %d: what lies there is not of this source", p.dstEnd, srcEnd)}
+	case p.unlike != "":
+		return beginning{obstacle: p.unlike}
 	case below && (p.padded || !known && p.mirrored):
 		s = plan.Overrun(p.dstEnd, p.src.LogStart, pol)
 	case below && !known:
@@ -168,10 +175,12 @@ func judge(b beginning, a Amount, m means) (Outlook, []string) {
 
 // unmirrorable is the way of a partition that cannot keep its offsets.
 func (m means) unmirrorable(why string) (Outlook, []string) {
-	switch m.otherwise {
-	case OtherwiseCheckpoint:
+	switch {
+	case m.otherwise == OtherwiseCheckpoint && m.mirrored:
+		return Refuse, []string{why + "; the topic was mirrored in part already, and stays in mirror mode (klink repair --recreate begins anew)"}
+	case m.otherwise == OtherwiseCheckpoint:
 		return Checkpoint, []string{why}
-	case OtherwiseSkip:
+	case m.otherwise == OtherwiseSkip:
 		return Refuse, []string{why + "; left out (on_unmirrorable: skip)"}
 	}
 	return Refuse, []string{why}

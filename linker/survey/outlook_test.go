@@ -46,6 +46,7 @@ func TestBegin(t *testing.T) {
 		"overtaken by more than limit": {of(there(4000, 4001, 0, 30), mirrored), pad, 0, 0, "above pad_limit"},
 		"overtaken, and not ours":      {there(40, 50, 0, 30), pad, 0, 0, "nothing says that this link wrote it"},
 		"beyond the source's end":      {there(0, 50, 0, 51), halt, 0, 0, "beyond the source's end 50"},
+		"other data":                   {of(there(0, 50, 0, 30), func(p *position) { p.unlike = "other" }), halt, 0, 0, "other"},
 		"padding goes on":              {of(there(40, 50, 0, 30), func(p *position) { p.goal = 40 }), halt, 40, 10, ""},
 		"padded and mirrored":          {of(there(40, 50, 40, 45), func(p *position) { p.goal, p.padded, p.mirrored = 40, true, true }), halt, 45, 0, ""},
 		"padded, then overtaken":       {of(there(48, 50, 40, 45), func(p *position) { p.goal, p.padded, p.mirrored = 40, true, true }), pad, 48, 3, ""},
@@ -90,6 +91,7 @@ func TestJudgePartition(t *testing.T) {
 		"pad without Delete":            {beginning{pads: 5}, Amount{}, with(func(m *means) { m.trim = No }), Refuse, "needs Delete"},
 		"pad, Delete not known":         {beginning{pads: 5}, Amount{}, with(func(m *means) { m.trim = Unknown }), PadFirst, "is not known"},
 		"an obstacle":                   {beginning{obstacle: "beyond"}, Amount{}, markers, Refuse, "beyond"},
+		"too late for checkpoint":       {beginning{obstacle: "beyond"}, Amount{}, with(func(m *means) { m.otherwise, m.mirrored = OtherwiseCheckpoint, true }), Refuse, "stays in mirror mode"},
 		"an obstacle, checkpoint":       {beginning{obstacle: "beyond"}, Amount{}, with(func(m *means) { m.otherwise = OtherwiseCheckpoint }), Checkpoint, "beyond"},
 		"what is there is compared":     {beginning{at: 5, reason: "compared"}, Amount{}, markers, Raw, "compared"},
 		"most frequent gaps come first": {beginning{}, Amount{Gaps: map[ledger.Reason]int64{ledger.Marker: 1, ledger.Aborted: 9}}, markers, Raw, "gaps: aborted records, transaction markers"},
@@ -144,7 +146,7 @@ func TestSeconds(t *testing.T) {
 
 func TestPlaceBytes(t *testing.T) {
 	for partitions, want := range map[int]int32{0: mostPlaceBytes, 1: mostPlaceBytes, 256: mostPlaceBytes, 1000: 1 << 30 / 16 / 1000, 100_000: leastPlaceBytes} {
-		if got := placeBytes(partitions); got != want {
+		if got := placeBytes(sampleBytes, partitions); got != want {
 			t.Errorf("%d partitions: %d, want %d", partitions, got, want)
 		}
 	}

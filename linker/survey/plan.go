@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,6 +54,8 @@ type PlanOptions struct {
 	Pace    Pace
 	// Exact reads the source's logs as a whole, in place of samples.
 	Exact bool
+	// SampleBytes is about how much is read of all logs together; 0 is 1 GiB.
+	SampleBytes int
 }
 
 // Plan looks at both clusters and says how each topic of a link would be
@@ -105,6 +108,8 @@ type job struct {
 	dst   feed.Partition
 	means means
 	lim   plan.Limits
+	// drifts: the topic is in checkpoint mode.
+	drifts bool
 	// amount is set by the reading.
 	amount Amount
 }
@@ -213,10 +218,12 @@ func (p *planner) planTopic(t *topics.Plan) {
 	if !there {
 		m.trim = Unknown
 	}
+	m.mirrored = there && p.mirrored(t)
+	drifts := p.o.Drift || p.driftsOnRecord(t.Source.Name)
 	lim := p.o.Limits
 	lim.MaxBatchBytes = maxBatch(want, have)
 	for n := range t.Partitions {
-		p.jobs = append(p.jobs, &job{topic: len(p.r.Topics), at: int(n), plan: t, means: m, lim: lim,
+		p.jobs = append(p.jobs, &job{topic: len(p.r.Topics), at: int(n), plan: t, means: m, lim: lim, drifts: drifts,
 			src: feed.Partition{Topic: t.Source.Name, Partition: n}, dst: feed.Partition{Topic: t.Target, Partition: n}})
 		topic.Partitions = append(topic.Partitions, PartitionPlan{Partition: n, Verdict: Raw, Reasons: []string{}})
 	}
@@ -244,7 +251,7 @@ func refusal(t *topics.Plan, dst seenTopic, have topics.Settings) string {
 func (p *planner) readLogs(ctx context.Context) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
-	bytes := placeBytes(len(p.jobs))
+	bytes := placeBytes(cmp.Or(p.o.SampleBytes, sampleBytes), len(p.jobs))
 	if p.o.Exact {
 		bytes = exactBytes
 	}
@@ -286,9 +293,14 @@ func (p *planner) readLog(ctx context.Context, j *job, s *sampler) error {
 		}
 		pos.dstStart, pos.dstEnd = b.LogStart, max(b.LogEnd, b.HighWatermark)
 		p.recall(&pos, j.src, dst.id)
+		if !j.drifts && !j.means.mirrored && pos.goal == feed.Unknown && p.o.Otherwise == OtherwiseCheckpoint {
+			if pos.unlike, err = p.unlike(ctx, j, pos, dst.id); err != nil {
+				return err
+			}
+		}
 	}
 	b := begin(pos, j.means.policy)
-	if p.o.Drift {
+	if j.drifts {
 		b = drifting(pos)
 	}
 	if b.obstacle == "" {
@@ -298,7 +310,7 @@ func (p *planner) readLog(ctx context.Context, j *job, s *sampler) error {
 		}
 		j.amount = extrapolate(strata, p.now.UnixMilli())
 	}
-	if p.o.Drift {
+	if j.drifts {
 		j.amount = j.amount.withoutGaps()
 		out.Verdict, out.Reasons = Checkpoint, b.reasons()
 	} else {
@@ -318,6 +330,30 @@ func (p *planner) recall(pos *position, src feed.Partition, dst feed.TopicID) {
 	if r, ok := p.o.Records.Pad(p.o.Link, src.Topic, src.Partition); ok && r.TargetID == dst {
 		pos.goal, pos.padded = r.Goal, pad.Record{Stage: pad.Stage(r.Stage), Done: r.Done}.Ready()
 	}
+}
+
+// mirrored tells whether this link mirrored anything of a topic, so that it is too late
+// for another mode.
+func (p *planner) mirrored(t *topics.Plan) bool {
+	if p.o.Records == nil {
+		return false
+	}
+	for n := range t.Partitions {
+		_, padded := p.o.Records.Pad(p.o.Link, t.Source.Name, n)
+		if padded || len(p.o.Records.Epochs(p.o.Link, t.Source.Name, n)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// driftsOnRecord tells whether a topic was found to be for checkpoint mode.
+func (p *planner) driftsOnRecord(source string) bool {
+	if p.o.Records == nil {
+		return false
+	}
+	r, ok := p.o.Records.Topic(p.o.Link, source)
+	return ok && r.Mode == control.ModeCheckpoint
 }
 
 // sided puts the side before an error of a reader.

@@ -276,11 +276,13 @@ func (f fixed) Offset(context.Context, feed.Partition, feed.TopicID, feed.Bounds
 
 // onRecord is what a control topic says of one partition.
 type onRecord struct {
+	topic  control.TopicRecord
 	pad    control.PadRecord
 	epochs []control.Epoch
 }
 
 func (r onRecord) Pad(string, string, int32) (control.PadRecord, bool) { return r.pad, r.pad.Goal > 0 }
+func (r onRecord) Topic(string, string) (control.TopicRecord, bool)    { return r.topic, true }
 func (r onRecord) Epochs(string, string, int32) []control.Epoch        { return r.epochs }
 
 // The start decides where a mirror begins, and what is on record where it goes

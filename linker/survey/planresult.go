@@ -2,7 +2,9 @@ package survey
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -109,6 +111,26 @@ func (t *TopicPlan) conclude() {
 			}
 		}
 	}
+}
+
+// Unkept tells why a topic cannot keep its offsets and is for checkpoint mode; "" where
+// it can, or where another mode would not help. known is false, and why says what is
+// missing, where that could not be found out.
+func (t TopicPlan) Unkept() (why string, known bool) {
+	for _, p := range t.Partitions {
+		if p.Verdict == Checkpoint {
+			return fmt.Sprintf("partition %d: %s", p.Partition, strings.Join(p.Reasons, "; ")), true
+		}
+	}
+	for _, p := range t.Partitions {
+		if p.SourceStart == nil {
+			return fmt.Sprintf("partition %d: %s", p.Partition, strings.Join(p.Reasons, "; ")), false
+		}
+	}
+	if len(t.Partitions) == 0 {
+		return strings.Join(t.Reasons, "; "), false
+	}
+	return "", true
 }
 
 // describe fills in the numbers of a partition.

@@ -34,4 +34,5 @@ type From interface {
 type Records interface {
 	Pad(link, sourceTopic string, partition int32) (control.PadRecord, bool)
 	Epochs(link, sourceTopic string, partition int32) []control.Epoch
+	Topic(link, sourceTopic string) (control.TopicRecord, bool)
 }

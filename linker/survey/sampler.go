@@ -22,8 +22,8 @@ const (
 )
 
 // placeBytes shares what may be read among partitions.
-func placeBytes(partitions int) int32 {
-	return int32(min(max(sampleBytes/places/max(1, partitions), leastPlaceBytes), mostPlaceBytes))
+func placeBytes(all, partitions int) int32 {
+	return int32(min(max(all/places/max(1, partitions), leastPlaceBytes), mostPlaceBytes))
 }
 
 // sampler reads of a source log what is needed to estimate it.
