@@ -144,6 +144,7 @@ func (c *clusterCatalog) Prepare(ctx context.Context, found []Found, recorded fu
 	c.mu.Lock()
 	for _, f := range found {
 		p := c.plans[f.Topic]
+		p.CopyRetention = p.CopyRetention || recorded(f.Topic).Drifts
 		p.Recorded = func() topics.Recorded { return recorded(f.Topic) }
 		plans = append(plans, p)
 	}

@@ -108,7 +108,7 @@ func (l *Link) answeredTo(topic string, number int32) bool {
 }
 
 // ready brings topics to where their partitions may be started: known to the
-// control topic, claimed, made on the target, and both ids pinned. What stands
+// control topic, claimed, their mode decided, made on the target, and both ids pinned. What stands
 // in the way of one topic is kept with it.
 func (l *Link) ready(ctx context.Context, found []Found) ([]*topic, *Trouble) {
 	targets := make([]string, len(found))
@@ -120,11 +120,12 @@ func (l *Link) ready(ctx context.Context, found []Found) ([]*topic, *Trouble) {
 		return nil, trouble
 	}
 	claimed := l.each(ctx, found, func(f Found, t *topic) *Trouble { return t.claim(ctx, f, there[f.Target]) })
-	prepared, trouble := l.o.Catalog.Prepare(ctx, claimed, l.recorded)
+	decided := l.decide(ctx, claimed, there)
+	prepared, trouble := l.o.Catalog.Prepare(ctx, decided, l.recorded)
 	if trouble != nil {
 		return nil, trouble
 	}
-	pinned := l.each(ctx, claimed, func(f Found, t *topic) *Trouble { return t.pin(ctx, f, prepared[f.Topic]) })
+	pinned := l.each(ctx, decided, func(f Found, t *topic) *Trouble { return t.pin(ctx, f, prepared[f.Topic]) })
 	out := make([]*topic, len(pinned))
 	for i, f := range pinned {
 		out[i] = l.topic(f)

@@ -49,4 +49,7 @@
 //	    shows by its sequences which records are there; after a doubt it is read, from
 //	    the cursor on, before anything is appended. Nothing is filled, padded or
 //	    trimmed, and K3, K5, K6, K9 and K10 hold as in mirror mode.
+//	K12 A topic has one mode, in all its partitions and processes. Where its link may
+//	    mirror it in either, one process decides before anything is written to its
+//	    target, and puts it on record (outlook.go); it stays until the target is another.
 package linker

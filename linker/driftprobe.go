@@ -120,7 +120,11 @@ func (p *partition) driftState(ctx context.Context) (appender.ProducerState, *st
 // another mirror copied before, and where it left off was to be put on record.
 func (p *partition) beginDrift(ctx context.Context, src, dst feed.Bounds, ps appender.ProducerState) (*exact.Map, drift.Position, *stop) {
 	at := drift.Position{Src: src.LogStart, Dst: dst.LogEnd}
-	if ps.Known || p.mirrored() {
+	copied, s := p.copiedBefore(ctx, dst, ps)
+	switch {
+	case s != nil:
+		return nil, at, s
+	case copied:
 		return nil, at, halt(state.NotAdopted, "this link has copied to the target before, and nothing is on record of where the copies lie")
 	}
 	if end, ok := p.takenOver(); ok && end <= dst.LogEnd {
@@ -132,6 +136,22 @@ func (p *partition) beginDrift(ctx context.Context, src, dst feed.Bounds, ps app
 		return nil, at, p.unmapped(err)
 	}
 	return &exact.Map{}, at, nil
+}
+
+// copiedBefore tells whether copies may be on the target. Where this link mirrored the
+// topic, it may have been to another target that was there before: a log that is whole
+// tells.
+func (p *partition) copiedBefore(ctx context.Context, dst feed.Bounds, ps appender.ProducerState) (bool, *stop) {
+	switch {
+	case ps.Known:
+		return true, nil
+	case !p.mirrored():
+		return false, nil
+	case dst.LogStart > 0 || p.compacted.Load() && dst.LogEnd > 0:
+		return true, nil
+	}
+	own, s := p.scanOwn(ctx, 0, dst.LogEnd)
+	return len(own) > 0, s
 }
 
 // recoverDrift reads the target's log from the cursor on, and all of it where it is

@@ -79,8 +79,9 @@ type Options struct {
 	PadLimit int64
 	Overrun  plan.OverrunWay
 	// Unmirrorable is what becomes of a topic with a partition whose offsets cannot
-	// be kept.
+	// be kept. With UnmirrorableCheckpoint Outlook and Maps are required.
 	Unmirrorable Unmirrorable
+	Outlook      Outlook
 	// FollowStart has the target's log starts follow the source's. Else the
 	// catalog has to copy the retention settings.
 	FollowStart bool
@@ -414,7 +415,7 @@ func (l *Link) topic(f Found) *topic {
 	defer l.mu.Unlock()
 	t := l.topics[f.Topic]
 	if t == nil {
-		t = &topic{link: l, name: f.Topic, log: l.log.With("topic", f.Topic), found: f, want: l.intents.Of(f.Topic)}
+		t = &topic{link: l, name: f.Topic, log: l.log.With("topic", f.Topic), found: f, want: l.intents.Of(f.Topic), mode: l.o.Mode}
 		l.topics[f.Topic] = t
 		l.order = append(l.order, f.Topic)
 		poke(l.listing)

@@ -48,7 +48,7 @@ func onRecord(s topics.Settings) control.Configs {
 // recorded tells what is on record of a source topic's mirror.
 func (l *Link) recorded(source string) topics.Recorded {
 	rec, ok := l.store.Topic(l.o.Name, source)
-	out := topics.Recorded{PolicyHeld: l.store.Padding(l.o.Name, source)}
+	out := topics.Recorded{PolicyHeld: l.store.Padding(l.o.Name, source), Drifts: l.modeOf(rec) == Checkpoint}
 	if all := rec.SourceConfigs.All(); ok && all != nil {
 		out.Source = make(map[string]string, len(all))
 		for k, v := range all {

@@ -27,6 +27,10 @@ type topic struct {
 	found      Found
 	prepared   Prepared
 	generation int32
+	// mode is how it is mirrored; why is why its offsets cannot be kept, where that is
+	// not as the link's.
+	mode Mode
+	why  string
 	// trouble is why the topic as a whole cannot be mirrored; a final one is
 	// not tried again.
 	trouble *Trouble
@@ -89,7 +93,7 @@ func (t *topic) claim(ctx context.Context, f Found, there bool) *Trouble {
 	case f.Trouble != nil:
 		return f.Trouble
 	case !known:
-		return t.put(ctx, renew(control.TopicRecord{Link: t.link.o.Name}, f))
+		return t.put(ctx, renew(t.link.fresh(), f))
 	case rec.TargetTopic != f.Target:
 		return &Trouble{Reason: state.TopicRefused, Detail: fmt.Sprintf("this link mirrors it to %q so far, now %q is configured", rec.TargetTopic, f.Target),
 			Hint: "undo the change of topics.rename, or use a new link name"}
@@ -136,6 +140,7 @@ func (t *topic) pin(ctx context.Context, f Found, made Prepared) *Trouble {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.found, t.prepared, t.generation = f, made, next.Generation
+	t.mode, t.why = t.link.modeOf(next), next.Why
 	return nil
 }
 
@@ -205,9 +210,9 @@ func (t *topic) newPartition(n int32, guard time.Duration) *partition {
 		limits:   o.Limits, gapWay: o.Gaps, unmirrorable: o.Unmirrorable, leaveOut: t.leaveOut,
 		source: o.Source, srcReader: o.SrcReader, dstReader: o.DstReader, target: o.Target,
 		lineage: t.link.store, records: t.link.store, lease: o.Lease, worker: o.Worker, memory: o.Memory, turn: t.link, compares: t.link.compares, log: t.log.With("partition", n), crowd: t.link.crowd, count: t.link.count, guard: guard,
-		confirmed: feed.Unknown, moved: make(chan sight), shown: newShown(n, o.Worker).in(o.Mode),
+		confirmed: feed.Unknown, moved: make(chan sight), shown: newShown(n, o.Worker).in(t.mode),
 	}
-	if o.Mode == Checkpoint {
+	if t.mode == Checkpoint {
 		p.drift = newDrifting(o.Maps, MapKey{Link: o.Name, Topic: t.found.Topic, SourceID: t.found.ID, TargetID: t.prepared.ID, Partition: n})
 	}
 	p.maxBatchBytes.Store(int64(t.prepared.MaxBatchBytes))
@@ -224,7 +229,7 @@ func (t *topic) newPartition(n int32, guard time.Duration) *partition {
 func (t *topic) report(now time.Time, recorded func(topic string) state.Topic) state.Topic {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r := state.Topic{SourceTopic: t.found.Topic, TargetTopic: t.found.Target, Mode: t.link.o.Mode.String(), State: state.Active,
+	r := state.Topic{SourceTopic: t.found.Topic, TargetTopic: t.found.Target, Mode: t.mode.String(), State: state.Active,
 		Partitions: make([]state.Partition, 0, len(t.partitions))}
 	for n, p := range t.partitions {
 		if p.here {
@@ -251,6 +256,9 @@ func (t *topic) report(now time.Time, recorded func(topic string) state.Topic) s
 	if t.trouble != nil && t.troubleState().Severity() >= r.State.Severity() {
 		r.State, r.Reason, r.Detail, r.Hint = t.troubleState(), string(t.trouble.Reason), t.trouble.Detail, t.trouble.hint()
 	}
+	if t.why != "" && r.Detail == "" {
+		r.Detail = "in checkpoint mode, as offsets cannot be kept: " + t.why
+	}
 	return r
 }
 
@@ -274,7 +282,7 @@ func (t *topic) unbegun(n int32, now time.Time, recorded func(topic string) stat
 // unmirrored stands for a partition that another process mirrors, or nobody: as it
 // was last recorded. The lock is held.
 func (t *topic) unmirrored(n int32, now time.Time, recorded func(topic string) state.Topic) state.Partition {
-	p := newShown(n, "").in(t.link.o.Mode).report(now)
+	p := newShown(n, "").in(t.mode).report(now)
 	known := recorded(t.name).Partitions
 	if i := slices.IndexFunc(known, func(k state.Partition) bool { return k.Partition == n }); i >= 0 {
 		p = known[i]
@@ -308,7 +316,7 @@ func (t *topic) troubleState() state.State {
 
 // waiting stands for a partition whose loop does not run yet.
 func (t *topic) waiting(n int32, now time.Time) state.Partition {
-	p := newShown(n, "").in(t.link.o.Mode).report(now)
+	p := newShown(n, "").in(t.mode).report(now)
 	p.AsOf = state.Seen{Time: now}
 	if t.trouble != nil {
 		p.State, p.Reason, p.Detail, p.Hint = t.troubleState(), string(t.trouble.Reason), t.trouble.Detail, t.trouble.hint()

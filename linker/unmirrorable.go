@@ -16,8 +16,9 @@ type Unmirrorable int
 const (
 	// UnmirrorableHalt: that partition halts, the others go on.
 	UnmirrorableHalt Unmirrorable = iota
-	// UnmirrorableCheckpoint: the whole topic is to be mirrored in checkpoint mode.
-	// Until that exists it is UnmirrorableHalt, and the hint says so.
+	// UnmirrorableCheckpoint: the whole topic is mirrored in checkpoint mode. That is
+	// decided before anything is mirrored (outlook.go); later it is UnmirrorableHalt, as
+	// no topic has two kinds of offsets.
 	UnmirrorableCheckpoint
 	// UnmirrorableSkip: the topic is left out as a whole until the next start. What
 	// was mirrored stays on the target as it is.
@@ -30,8 +31,9 @@ const (
 const skipPatience = 3 * discoverEvery
 
 const (
-	checkpointHint = "checkpoint mode is not built yet: the partition stays halted; "
-	leftOutHint    = "remove the cause and start klink again, which tries the topic anew; or take the topic out of the link"
+	checkpointHint = "some of the topic was mirrored before this was met, so it stays in mirror mode; " +
+		"klink repair --recreate deletes the target topic and begins anew, in checkpoint mode where offsets cannot be kept; or: "
+	leftOutHint = "remove the cause and start klink again, which tries the topic anew; or take the topic out of the link"
 )
 
 // unkept tells whether a stop means that offsets cannot be kept, as opposed to
@@ -55,7 +57,7 @@ var errOnRecord = errors.New("control topic")
 
 // hint is what to do about a stop where that is not its reason's own.
 func (p *partition) hint(s *stop) string {
-	if s.unkept() && p.unmirrorable == UnmirrorableCheckpoint {
+	if s.unkept() && p.unmirrorable == UnmirrorableCheckpoint && p.drift == nil {
 		return checkpointHint + s.reason.About().Hint
 	}
 	return ""
@@ -65,7 +67,7 @@ func (p *partition) hint(s *stop) string {
 // pass it is shown, and not told.
 func (p *partition) leaves(s *stop, now time.Time) (leave, wait bool) {
 	switch {
-	case s.event == "" || p.unmirrorable != UnmirrorableSkip:
+	case s.event == "" || p.unmirrorable != UnmirrorableSkip || p.drift != nil:
 		return false, false
 	case !s.unkept():
 		p.unkeptSince = time.Time{}

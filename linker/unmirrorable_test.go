@@ -142,26 +142,6 @@ func TestSkipIsNotForDamage(t *testing.T) {
 	})
 }
 
-// TestCheckpointHaltsAsYet: the one partition halts, and the hint says why.
-func TestCheckpointHaltsAsYet(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := newWorld()
-		w.add("a", 1, 2)
-		l := w.skipping(t, UnmirrorableCheckpoint)
-		end := w.start(t, l)
-		w.txnAt("a", 1)
-		r := topicReport(t, l, "a")
-		p := r.Partitions[1]
-		if p.State != state.Halted || p.Reason != string(state.Unfillable) || !strings.HasPrefix(p.Hint, checkpointHint) || r.Hint != p.Hint {
-			t.Errorf("%+v", p)
-		}
-		if r.Partitions[0].State != state.Active {
-			t.Errorf("%+v", r.Partitions[0])
-		}
-		end()
-	})
-}
-
 // barredWorld is a world whose target may refuse markers.
 type barredWorld struct {
 	*world

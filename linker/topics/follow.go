@@ -15,6 +15,9 @@ type Recorded struct {
 	// business: it may differ from the source's, and is put back by who changed
 	// it.
 	PolicyHeld bool
+	// Drifts is true in checkpoint mode, where a target cannot follow the source's log
+	// start and deletes by itself, as with CopyRetention.
+	Drifts bool
 }
 
 // followed are the settings that T6 is about.
