@@ -24,7 +24,7 @@ import (
 type groupSync struct {
 	link string
 	sync *groups.Syncer
-	// translator is nil where copies keep their offsets; endTranslator ends it.
+	// translator is nil where all copies keep their offsets; endTranslator ends it.
 	translator    *mapTranslator
 	endTranslator func()
 
@@ -64,7 +64,7 @@ func newGroupSync(o groupOptions) (*groupSync, error) {
 		g.NewTail = newTail(o.src.Follow, o)
 	}
 	out := &groupSync{link: l.Name, endTranslator: func() {}}
-	if l.Mode == config.ModeCheckpoint {
+	if l.Translates() {
 		out.translator, out.endTranslator = newMapTranslator(l.Name, o.dst.Admin, o.deps.Logger.With("link", l.Name))
 		out.translator.here, out.translator.topic = o.translate, out.topic
 		g.Translator = out.translator

@@ -38,7 +38,7 @@ func (s *shell) planCommand() *cli.Command {
 			"  raw         batches go as they are\n" +
 			"  recode      some are written anew, record by record\n" +
 			"  pad         the target is first padded up to the offset where the mirror begins\n" +
-			"  checkpoint  offsets cannot be kept, and on_unmirrorable says checkpoint\n" +
+			"  checkpoint  offsets cannot be kept, and on_unmirrorable says checkpoint; or it is in that mode already\n" +
 			"  refuse      it would halt, wait or be left out\n\n" +
 			"Gaps are offsets without a record for consumers: transaction markers, aborted records, what\n" +
 			"compaction removed. Gaps, bytes and times are extrapolated from reads at 16 places of each\n" +

@@ -71,11 +71,12 @@ type side struct {
 	dst    *kafka.Target
 	srcMap *leaders.Map
 	dstMap *leaders.Map
-	// maps are of checkpoint mode, and never opened in mirror mode.
+	// maps are of checkpoint mode, and never opened where no topic is in it.
 	maps *mapKeeper
 	// groups and checkpoints are nil where the link has none.
 	groups      *groupSync
 	checkpoints *checkpointWriter
+	outlook     *outlook
 	released    sync.Once
 }
 
@@ -136,6 +137,7 @@ func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps)
 		return nil, err
 	}
 	s.audit = newAudit(l, s.src.Admin, s.dst.Admin)
+	s.outlook = newOutlook(outlookOptions{link: l, side: s, matcher: matcher, src: srcLog, dst: fetcher.NewLogReader(s.dst.Admin, s.dstMap, budget)})
 	s.link, err = linker.New(linker.Options{
 		Name: l.Name, Source: s.fetch, Target: s.append, Memory: budget,
 		SrcReader: reader{srcLog}, Producers: srcLog,
@@ -145,7 +147,7 @@ func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps)
 			Plan: topics.PlanOptions{ReplicationFactor: l.Topics.ReplicationFactor, Overrides: l.Topics.Configs,
 				CopyRetention: copiesRetention(l)}}),
 		Mode: linkModes[l.Mode], Maps: s.maps, Lease: lease, Groups: sync.port(), Checkpoints: s.checkpoints.port(), Audit: s.audit.port(), Policies: linker.NewPolicies(s.dst.Admin), From: startFrom{l.Start, srcLog},
-		Gaps: gapWays[l.GapFill], Unmirrorable: unmirrorableWays[l.OnUnmirrorable], PadLimit: l.PadLimit, Overrun: overrunWays[l.OnRetentionOverrun], FollowStart: !copiesRetention(l),
+		Gaps: gapWays[l.GapFill], Unmirrorable: unmirrorableWays[l.OnUnmirrorable], Outlook: s.outlook, PadLimit: l.PadLimit, Overrun: overrunWays[l.OnRetentionOverrun], FollowStart: !copiesRetention(l),
 		OpenStore: storeOpener(s.dst, log, s.opened), Preflight: preflight(s.dst), Limits: plan.DefaultLimits(), Worker: worker, Version: d.Version, Definition: l.Definition(),
 		Logger: d.Logger, Meter: d.Meter,
 	})
@@ -200,6 +202,7 @@ func (m *mirror) Run(ctx context.Context) error {
 func (s *side) opened(store *control.Store) {
 	s.groups.use(store)
 	s.checkpoints.use(store)
+	s.outlook.use(store)
 }
 
 // run keeps the source and target sides alive for as long as the link needs to

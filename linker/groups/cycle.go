@@ -135,7 +135,7 @@ func (s *session) decide(ctx context.Context, groups []string) []*task {
 	s.mu.Lock()
 	places := s.desk.Places(groups, mirrors)
 	s.mu.Unlock()
-	translated := s.translate(places)
+	translated := s.translate(places, mirrors)
 	ends := s.bounds.of(ctx, wantedOf(places, Look{Mirrors: mirrors, Translated: translated}))
 
 	s.mu.Lock()
@@ -160,13 +160,13 @@ func (s *session) decide(ctx context.Context, groups []string) []*task {
 
 // translate asks where offsets lie; not under the lock, since the link's own report
 // asks this session for its part. nil where copies keep their offsets.
-func (s *session) translate(places []Place) map[Place]exact.Answer {
+func (s *session) translate(places []Place, mirrors map[string]Mirror) map[Place]exact.Answer {
 	if s.o.Translator == nil {
 		return nil
 	}
 	out := make(map[Place]exact.Answer, len(places))
 	for _, p := range places {
-		if p.Offset >= 0 {
+		if p.Offset >= 0 && mirrors[p.Partition.Topic].Drifts {
 			out[p] = s.o.Translator.Translate(p.Partition.Topic, p.Partition.Partition, p.Offset)
 		}
 	}

@@ -79,7 +79,7 @@
 //	    coordinators after the command was read, and read back from the target.
 //	U7  Unchanged offsets of klink's are committed again after a quarter of the
 //	    target's offsets.retention.minutes, while the topic is mirrored.
-//	U8  With a Translator source and target offsets are never compared with each
+//	U8  On a topic in checkpoint mode source and target offsets are never compared with each
 //	    other: an offset counts as carried over where the target has its translation.
 //	    One ahead of what was copied gets the end of that (CLAMPED), one below it the
 //	    first copy (BELOW_START), one of which nothing is known waits (UNMAPPED).

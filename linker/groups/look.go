@@ -15,6 +15,8 @@ type Mirror struct {
 	Source, Target string
 	// ID is the target topic's, zero where the cluster has none or it is not made.
 	ID feed.TopicID
+	// Drifts: it is in checkpoint mode, so that a Translator tells where offsets lie.
+	Drifts bool
 	// Barred is why none of its offsets may be written, Synced where they may.
 	Barred Verdict
 	// Partitions tells of single ones why their offsets may not be written.
@@ -45,7 +47,8 @@ type Place struct {
 // Look is what a group is decided on.
 type Look struct {
 	Mirrors map[string]Mirror // by source topic
-	// Translated is where source offsets lie on the target; nil is at the same numbers.
+	// Translated is where source offsets of topics that drift lie on the target; nil is
+	// at the same numbers.
 	Translated map[Place]exact.Answer
 	// Committed are the group's offsets on the target, with Metadata; Untold those
 	// that it did not tell; Trouble is why it told none at all.
@@ -95,9 +98,10 @@ func wantedOf(places []Place, l Look) map[feed.Partition]int64 {
 }
 
 // translated tells where an offset lies on the target, nil where that is at the same
-// number. One that was not asked for is not known (exact.None).
+// number, as on topics that keep their offsets. One that was not asked for is not known
+// (exact.None).
 func (l Look) translated(p Place) *exact.Answer {
-	if l.Translated == nil {
+	if l.Translated == nil || !l.Mirrors[p.Partition.Topic].Drifts {
 		return nil
 	}
 	a := l.Translated[p]

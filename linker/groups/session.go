@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"klink/linker/control"
 	"klink/linker/groups/commits"
 	"klink/linker/intent"
 	"klink/linker/state"
@@ -233,7 +234,7 @@ func (s *session) renew(now time.Time) map[string]Mirror {
 	m := make(map[string]Mirror, len(topics))
 	for _, r := range topics {
 		if target, ok := s.o.MirrorOf(r.SourceTopic); ok && target == r.TargetTopic {
-			m[r.SourceTopic] = Mirror{Source: r.SourceTopic, Target: target, ID: r.TargetID,
+			m[r.SourceTopic] = Mirror{Source: r.SourceTopic, Target: target, ID: r.TargetID, Drifts: r.Mode == control.ModeCheckpoint,
 				Barred: s.wantedLocked(intents.Of(r.SourceTopic)), Partitions: s.reported[r.SourceTopic]}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"klink/fetcher/feed"
+	"klink/linker/control"
 	"klink/linker/state"
 	"klink/translate/exact"
 )
@@ -89,6 +90,20 @@ func TestIdentityMapIsMirrorMode(t *testing.T) {
 	})
 }
 
+// TestCopyWithoutTranslation: of a link with a Translator the topics that keep their
+// offsets are carried over as they are.
+func TestCopyWithoutTranslation(t *testing.T) {
+	p := newPair(t)
+	p.fill(40)
+	lies := new(memTranslator)
+	lies.add(t, exact.Run{Src: 0, Dst: 5, Count: 10})
+	p.o.Translator = lies
+	p.restart()
+	p.commit(p.srcAdm, "g", "orders", 0, 4, "m")
+	p.sync()
+	p.want("g", 4)
+}
+
 // memTranslator is a map of partition 0; other partitions are not known.
 type memTranslator struct {
 	mu sync.Mutex
@@ -119,6 +134,7 @@ func TestCopyTranslated(t *testing.T) {
 	lies := new(memTranslator)
 	lies.add(t, exact.Run{Src: 100, Dst: 5, Count: 10})
 	p.o.Translator = lies
+	p.store.topics[0].Mode = control.ModeCheckpoint
 	p.restart()
 	p.commit(p.srcAdm, "g", "orders", 0, 104, "m")
 	p.commit(p.srcAdm, "g", "orders", 1, 3, "")
