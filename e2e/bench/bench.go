@@ -123,15 +123,17 @@ func (b *bench) wantsWarmUp(w workload) bool {
 }
 
 // systemsFor leaves out what cannot do a workload: the loop makes no topics and
-// recodes nothing, MirrorMaker 2 keeps no offsets. Recoding is compared with
-// nothing.
+// recodes nothing, MirrorMaker 2 and checkpoint mode keep no offsets. Recoding is
+// compared with nothing, and failovers in checkpoint mode are klink contrast's.
 func systemsFor(w workload, systems []string) []string {
 	return slices.DeleteFunc(slices.Clone(systems), func(s string) bool {
 		switch w.kind {
-		case startup, idling, switching:
+		case startup, idling:
 			return s == loopSystem
+		case switching:
+			return s == loopSystem || s == driftSystem
 		case keeping:
-			return isMM2(s)
+			return isMM2(s) || s == driftSystem
 		case recoding:
 			return s != klinkSystem
 		default:

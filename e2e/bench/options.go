@@ -13,7 +13,7 @@ import (
 // options are the command line.
 type options struct {
 	only    []string // names of workloads, in their own order
-	systems []string // klink, loop, mm2 or mm2:SETTINGS
+	systems []string // klink, klink:checkpoint, loop, mm2 or mm2:SETTINGS
 	rounds  int
 	long    bool
 	verify  bool
@@ -24,7 +24,7 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.SetOutput(usage)
 	only := fs.String("only", "", "comma-separated `workloads`, by default all: "+strings.Join(workloadNames(), ","))
-	systems := fs.String("systems", "klink,mm2,loop", "comma-separated `systems`: klink, loop, mm2 (the best settings), mm2:NAME for "+strings.Join(mm2.Names(), ", "))
+	systems := fs.String("systems", "klink,mm2,loop", "comma-separated `systems`: klink, klink:checkpoint, loop, mm2 (the best settings), mm2:NAME for "+strings.Join(mm2.Names(), ", "))
 	rounds := fs.Int("rounds", 3, "rounds over all systems, per workload")
 	size := fs.String("size", "long", "short to see that it works, long for figures")
 	verify := fs.Bool("verify", true, "compare klink's first copy of each workload record by record")

@@ -44,11 +44,11 @@ func TestOptionsRefused(t *testing.T) {
 }
 
 func TestSystemsFor(t *testing.T) {
-	all := []string{klinkSystem, loopSystem, mm2System, "mm2:default"}
+	all := []string{klinkSystem, driftSystem, loopSystem, mm2System, "mm2:default"}
 	for name, want := range map[string][]string{
 		"W2":       all,
-		"start":    {klinkSystem, mm2System, "mm2:default"},
-		"idle":     {klinkSystem, mm2System, "mm2:default"},
+		"start":    {klinkSystem, driftSystem, mm2System, "mm2:default"},
+		"idle":     {klinkSystem, driftSystem, mm2System, "mm2:default"},
 		"failover": {klinkSystem, mm2System, "mm2:default"},
 		"pad":      {klinkSystem, loopSystem},
 		"streams8": {klinkSystem, loopSystem},

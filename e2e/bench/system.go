@@ -19,6 +19,7 @@ import (
 // Names of systems. MirrorMaker 2 with other settings is mm2:NAME.
 const (
 	klinkSystem = "klink"
+	driftSystem = "klink:checkpoint"
 	mm2System   = "mm2"
 	loopSystem  = "loop"
 )
@@ -47,7 +48,7 @@ func mm2SettingsOf(system string, w workload) string {
 }
 
 func systemNames() []string {
-	names := []string{klinkSystem, mm2System, loopSystem}
+	names := []string{klinkSystem, driftSystem, mm2System, loopSystem}
 	for _, s := range mm2.Names() {
 		names = append(names, mm2System+":"+s)
 	}
@@ -126,6 +127,11 @@ func (l *launcher) command(j job) (*exec.Cmd, error) {
 			cmd.Args = append(cmd.Args, "--group", "*")
 		}
 		return cmd, nil
+	case j.system == driftSystem:
+		file := filepath.Join(j.dir, "klink.yaml")
+		link := fmt.Sprintf("links:\n  - name: bench\n    mode: checkpoint\n    source: {brokers: [%q]}\n    target: {brokers: [%q]}\n"+
+			"    topics: {include: [%q]}\n    checkpoint: {replication_policy: identity}\n", src, dst, j.workload.topic())
+		return exec.Command(l.klink, "run", "-c", file, "--http", "127.0.0.1:0", "--log-format", "json"), os.WriteFile(file, []byte(link), 0o600)
 	case j.system == loopSystem:
 		return exec.Command(l.self, loopCommand, "-source", src, "-target", dst, "-topic", j.workload.topic(), fmt.Sprintf("-keep=%t", j.workload.kind == keeping)), nil
 	}

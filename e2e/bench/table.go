@@ -39,7 +39,7 @@ func (r results) noise() string {
 // label is a system as the tables name it.
 func (r results) label(workload, system string) string {
 	if !isMM2(system) {
-		return map[string]string{klinkSystem: "klink", loopSystem: "bare loop"}[system]
+		return map[string]string{klinkSystem: "klink", driftSystem: "klink, checkpoint mode", loopSystem: "bare loop"}[system]
 	}
 	for _, run := range r.Runs {
 		if run.Workload == workload && run.System == system {
