@@ -24,6 +24,10 @@ var (
 	Kills = Size{Short: 20, Long: 500}
 	// CheckpointKills are kills by SIGKILL under load in checkpoint mode.
 	CheckpointKills = Size{Short: 4, Long: 100}
+	// MM2Settings are those of MirrorMaker 2 that run beside klink, over BesideRecords
+	// and what is written meanwhile.
+	MM2Settings   = Size{Short: 1, Long: 2}
+	BesideRecords = Size{Short: 4_000, Long: 400_000}
 	// LeaderMoves are planned moves of leaders under load, on each side.
 	LeaderMoves = Size{Short: 6, Long: 100}
 	// BrokerKills are SIGKILLs of brokers under load, on each side.
