@@ -205,8 +205,12 @@ func TestPageShowsGroupsAndWarnings(t *testing.T) {
 		{SourceTopic: "orders", AgeSeconds: ptr(0.2)}, {SourceTopic: "orders", Partition: 1, Reason: "CLAMPED", AgeSeconds: ptr(7.0)}}}}
 	l.Warnings = []state.Warning{{Right: "Write on topic __klink", Known: true, Detail: "a stop cannot be put on record", Hint: "grant it"},
 		{Right: "Read on group x", Detail: "its offsets cannot be carried over"}}
+	l.Checkpoints = &state.Checkpoints{Topic: "a.checkpoints.internal", Writing: true, Checkpoints: ptr(int64(12)),
+		WrittenAt: state.Seen{Time: time.Unix(1700000000, 0)}, Waiting: []state.CheckpointsWaiting{{Reason: "UNMAPPED", Offsets: 2}},
+		Troubles: []state.CheckpointsTrouble{{Topic: "heartbeats", Reason: "NO_PERMISSION", Detail: "may not", Hint: "grant it"}}}
 	_, body := get(t, handler(r), "/")
-	for _, want := range []string{`<td>billing<td>SYNCING<td class="n">2<td class="n">1<td class="n">7.0<td>CLAMPED`,
+	for _, want := range []string{"checkpoints: 12 in a.checkpoints.internal, last written 2023-11-14T22:13:20Z, 2 without (UNMAPPED)",
+		"heartbeats: NO_PERMISSION: may not", `<td>billing<td>SYNCING<td class="n">2<td class="n">1<td class="n">7.0<td>CLAMPED`,
 		"missing right: Write on topic __klink: a stop cannot be put on record", "grant it", "does not tell of: Read on group x"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %q in:\n%s", want, body)
