@@ -315,6 +315,13 @@ func TestWhatStandsInTheWay(t *testing.T) {
 			defer end()
 			must(t, s.PutCommand(t.Context(), intent.Command{Link: "east", Number: s.Intents("east").Next(), ID: "7", Verb: intent.Recreate, Topics: []string{"orders"}}))
 		}, want: NotStopped},
+		"in checkpoint mode": {do: func(t *testing.T, p *pairing) {
+			s, end := p.dst.opened(t)
+			defer end()
+			r, _ := s.Topic("east", "orders")
+			r.Mode = control.ModeCheckpoint
+			must(t, s.PutTopic(t.Context(), r))
+		}, want: OffsetsDrift},
 		"unknown": {req: Request{Topics: []string{"none"}}, want: UnknownTopic},
 		"a target of another link": {do: func(t *testing.T, p *pairing) {
 			s, end := p.src.opened(t)

@@ -167,6 +167,9 @@ func (s *survey) choose() {
 // judge looks at what is wanted of a topic on both sides, and at whose it is.
 func (s *survey) judge(t *looked, want intent.Intent) {
 	switch {
+	case t.was.Mode == control.ModeCheckpoint:
+		t.verdict, t.detail = OffsetsDrift, "it is in checkpoint mode"
+		return
 	case want.Reversed() && want.Cause.Next == s.req.Next:
 		t.verdict = Reversed
 		return

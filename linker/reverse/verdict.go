@@ -58,6 +58,9 @@ const (
 	TargetRecreated Verdict = "TARGET_RECREATED"
 	// NotStopped: the topic was neither promoted nor failed over.
 	NotStopped Verdict = "NOT_STOPPED"
+	// OffsetsDrift: the topic is in checkpoint mode, so that nothing on its target has
+	// the offset it had on the source.
+	OffsetsDrift Verdict = "OFFSETS_DRIFT"
 	// UnknownTopic: the old link has no such topic on record.
 	UnknownTopic Verdict = "UNKNOWN_TOPIC"
 	// Unreadable: a cluster did not tell what is needed.
@@ -96,6 +99,7 @@ var verdicts = []about{
 	{verdict: NoPermission, hint: "grant klink's principal Alter (or ClusterAction) on the old source's cluster, and ask again"},
 	{verdict: TargetRecreated, hint: "find out who deleted the promoted topic; what stands there now is not what was promoted"},
 	{verdict: NotStopped, hint: "klink promote or klink failover comes first"},
+	{verdict: OffsetsDrift, hint: "name the other topics; mirror this one back with a link of its own in checkpoint mode, and klink translate --reverse tells where groups go on"},
 	{verdict: UnknownTopic, hint: "klink status names the topics of the link"},
 	{verdict: Unreadable, hint: "ask again when the cluster answers"},
 }

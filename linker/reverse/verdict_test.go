@@ -198,7 +198,7 @@ func TestDecideByEnds(t *testing.T) {
 // stands in the way.
 func TestEveryVerdictHasItsRow(t *testing.T) {
 	order := []Verdict{InPlace, FromStart, Begun, Reversed, OffsetsTaken, RetentionOverrun, AcceptedRange, Differs, MorePartitions,
-		SourceRecreated, HasTail, Undecided, StillWritten, Owned, NameTaken, NoPermission, TargetRecreated, NotStopped, UnknownTopic, Unreadable}
+		SourceRecreated, HasTail, Undecided, StillWritten, Owned, NameTaken, NoPermission, TargetRecreated, NotStopped, OffsetsDrift, UnknownTopic, Unreadable}
 	if len(order) != len(verdicts) {
 		t.Errorf("%d rows, %d verdicts", len(verdicts), len(order))
 	}
