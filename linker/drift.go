@@ -37,6 +37,9 @@ type drifting struct {
 	shipped int
 	// ending: what comes back unsent stays unsent.
 	ending bool
+	// start is where the target's log began when it was looked at, at startAt.
+	start   int64
+	startAt time.Time
 	// cursor is the one on record, put at cursorAt.
 	cursor   drift.Position
 	cursorAt time.Time
@@ -90,6 +93,9 @@ func (p *partition) driftMirror(ctx, hard context.Context) *stop {
 			}
 		}
 		if s := p.keepCursor(ctx); s != nil {
+			return s
+		}
+		if s := p.prune(ctx); s != nil {
 			return s
 		}
 	}

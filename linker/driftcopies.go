@@ -40,6 +40,20 @@ func (c *copies) passed(src int64) {
 	c.m.Advance(src)
 }
 
+// prune forgets copies below a target offset, and tells how many runs are gone. The last
+// one stays: it knows the next sequence.
+func (c *copies) prune(below int64) (runs int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last, ok := c.m.Last()
+	if !ok {
+		return 0
+	}
+	before := c.m.Len()
+	c.m.Prune(min(below, last.Dst))
+	return before - c.m.Len()
+}
+
 // settled notes that the map went on record, with what is to be copied next: of what
 // landed before, nothing has to be written again.
 func (c *copies) settled() {

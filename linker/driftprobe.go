@@ -67,6 +67,9 @@ func (p *partition) findDrift(ctx context.Context) *stop {
 		return s
 	}
 	p.drift.copies.set(m)
+	if p.drift.startAt.IsZero() {
+		p.drift.start, p.drift.startAt = dst.LogStart, time.Now()
+	}
 	p.drift.next, p.drift.scanned, p.drift.cursor, p.drift.cursorAt = at.Src, dst.LogEnd, cursor, time.Now()
 	p.next, p.seq, p.confirmed, p.confirmedAt = dst.LogEnd, at.Seq, dst.LogEnd, time.Now()
 	return nil
