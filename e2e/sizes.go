@@ -76,4 +76,6 @@ var (
 	// SyncedGroups commit once a second for ten partitions each, for SyncedSeconds.
 	SyncedGroups  = Size{Short: 100, Long: 500}
 	SyncedSeconds = Size{Short: 8, Long: 60}
+	// TranslatedRecords per partition are mirrored by a MirrorMaker 2.
+	TranslatedRecords = Size{Short: 1_600, Long: 160_000}
 )

@@ -122,7 +122,8 @@ func (t *translation) byMirrorMaker(ctx context.Context) error {
 	m, err := translate.ReadMirrorMaker(reading, o)
 	switch {
 	case errors.Is(err, translate.ErrNoTopic):
-		return fmt.Errorf("no MirrorMaker 2 has written for the source alias %q, or its topics may not be described: %w", t.req.Policy.Source, err)
+		return fmt.Errorf("no MirrorMaker 2 has written for the source alias %q, or its topics may not be described: there is neither %s nor %s",
+			t.req.Policy.Source, t.req.Policy.CheckpointsTopic(), t.req.Policy.OffsetSyncsOnTarget())
 	case err != nil:
 		return err
 	}
