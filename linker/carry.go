@@ -201,12 +201,13 @@ func recodeError(step plan.Step, err error) *stop {
 	return halt(state.Corrupt, "recode the batch at offsets %d to %d: %v", step.Base, step.End-1, err)
 }
 
-// lookWhileUnguarded makes sure of two things where a broker that may have
-// forgotten this producer would take any sequence: that no other process of the
+// lookWhileUnguarded makes sure of two things before a batch is sent, of which newest
+// is the time of the newest record, where a broker that may have forgotten this
+// producer would take any sequence: that no other process of the
 // link appends, and that the target's end is where it was seen, however short a
 // time ago.
-func (p *partition) lookWhileUnguarded(ctx context.Context) *stop {
-	if !p.unguarded(time.Now()) {
+func (p *partition) lookWhileUnguarded(ctx context.Context, newest int64) *stop {
+	if now := time.Now(); !p.unguarded(now) && !p.opens(newest, now) {
 		return nil
 	}
 	if s := p.mayAppend(ctx); s != nil {

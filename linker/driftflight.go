@@ -26,7 +26,7 @@ func (p *partition) ship(ctx, hard context.Context, f flight, b []byte) *stop {
 	if s := p.ready(hard); s != nil {
 		return s
 	}
-	if s := p.lookForOwn(ctx); s != nil {
+	if s := p.lookForOwn(ctx, h.MaxTimestamp); s != nil {
 		return s
 	}
 	if !p.drift.onRecord {
@@ -135,11 +135,12 @@ func (p *partition) sendAgain(hard context.Context) *stop {
 	return nil
 }
 
-// lookForOwn makes sure, where the target may have forgotten this producer and would
-// take any sequence, that nobody else of the link appends, and that nothing of it
+// lookForOwn makes sure before a batch is sent, of which newest is the time of the
+// newest record, where the target may have forgotten this producer and would take any
+// sequence, that nobody else of the link appends, and that nothing of it
 // came that is not known of (K6).
-func (p *partition) lookForOwn(ctx context.Context) *stop {
-	if !p.unguarded(time.Now()) {
+func (p *partition) lookForOwn(ctx context.Context, newest int64) *stop {
+	if now := time.Now(); !p.unguarded(now) && !p.opens(newest, now) {
 		return nil
 	}
 	if s := p.mayAppend(ctx); s != nil {

@@ -59,7 +59,7 @@ func (p *partition) send(ctx, hard context.Context, f flight, b []byte) *stop {
 	if s := p.ready(hard); s != nil {
 		return s
 	}
-	if s := p.lookWhileUnguarded(ctx); s != nil {
+	if s := p.lookWhileUnguarded(ctx, h.MaxTimestamp); s != nil {
 		return s
 	}
 	p.launch(hard, f, b, h)

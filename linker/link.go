@@ -292,8 +292,8 @@ func follow(ctx context.Context, store Store) (ended <-chan error, end func()) {
 	return failed, func() { cancel(); <-done }
 }
 
-// leave takes this process off the record, so that the next one need not wait
-// for it. If that fails the next one waits for yieldTime.
+// leave takes this process off the record, so that the next one is alone there. If
+// that fails the next one waits for its lease.
 func (l *Link) leave(ctx context.Context, store Store) {
 	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
 	defer cancel()

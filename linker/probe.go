@@ -261,13 +261,34 @@ func (p *partition) findEpoch(ctx context.Context, src feed.Bounds, end int64) *
 // moment: it reckons by record time (producer.id.expiration.ms), and looks
 // every ten minutes, so twenty are left as margin.
 func (p *partition) unguarded(now time.Time) bool {
-	if p.drift != nil && !p.drift.copies.any() {
-		return false // the first sequence of all is 0, and a second 0 is refused
+	switch {
+	case p.first():
+		return false // the sequence of all first batches is 0; but see opens
+	case p.lastTimestamp < 0:
+		return true
 	}
-	if p.next == 0 || p.lastTimestamp < 0 {
-		return p.next > 0
+	return p.forgets(p.lastTimestamp, now)
+}
+
+// first tells that this mirror has written nothing to the partition yet.
+func (p *partition) first() bool {
+	if p.drift != nil {
+		return !p.drift.copies.any()
 	}
-	return now.Sub(time.UnixMilli(p.lastTimestamp)) > p.guard-20*time.Minute
+	return p.next == 0
+}
+
+// forgets tells whether the broker may have forgotten who wrote a record of this
+// time.
+func (p *partition) forgets(stamp int64, now time.Time) bool {
+	return now.Sub(time.UnixMilli(stamp)) > p.guard-20*time.Minute
+}
+
+// opens tells whether a batch is the first of all, of records so old that the broker
+// forgets who wrote them. Another process's first batch, sent at the same time and
+// carried out late, is then not refused as a second 0 (K6).
+func (p *partition) opens(newest int64, now time.Time) bool {
+	return p.first() && p.forgets(newest, now)
 }
 
 // whose tells who wrote a target's log: its last batch, whether that or the end it

@@ -9,9 +9,10 @@ import (
 )
 
 const (
-	// yieldTime is how long a process that replaced another on record leaves it to
-	// learn of that, before it appends where only the record keeps them apart. The
-	// record reaches a follower within some milliseconds.
+	// yieldTime is how long a process leaves others to learn that it is on record,
+	// before it appends where only the record keeps them apart. The record reaches a
+	// follower within some milliseconds. Of two that start at once neither may see
+	// the other's record in time to know that it replaces it.
 	yieldTime = time.Second
 	// takeOverAfter is how long a partition may stand still in the hands of a
 	// process that started later before this one claims the link for itself.
@@ -20,7 +21,7 @@ const (
 
 // claim puts this process on record as the last one that started.
 func (l *Link) claim(ctx context.Context, store Store) error {
-	before, known := store.Worker(l.o.Name)
+	_, known := store.Worker(l.o.Name)
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
 	err := store.PutWorker(ctx, control.WorkerRecord{Link: l.o.Name, Worker: l.o.Worker, At: time.Now()})
@@ -32,10 +33,7 @@ func (l *Link) claim(ctx context.Context, store Store) error {
 	defer l.mu.Unlock()
 	// Who has to claim again has met another process.
 	l.clean = !known && l.claimedAt.IsZero()
-	l.claimedAt, l.yieldUntil = now, now
-	if known && before.Worker != l.o.Worker {
-		l.yieldUntil = now.Add(yieldTime)
-	}
+	l.claimedAt, l.yieldUntil = now, now.Add(yieldTime)
 	return nil
 }
 

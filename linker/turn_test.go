@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,3 +131,36 @@ func TestTheLastToStartHasTheTurn(t *testing.T) {
 		}
 	})
 }
+
+// The broker forgets who wrote old records, so that another process's first batch is
+// not refused for its sequence: it waits for the right to append as any later one.
+func TestFirstBatchOfOldRecordsNeedsTheTurn(t *testing.T) {
+	for _, old := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			m := rig(t, 1)
+			mine := &switched{}
+			m.turn = mine
+			if old {
+				time.Sleep(48 * time.Hour) // the records are of the bubble's beginning
+			}
+			m.src.write(records(0, 3, "src"), 0, batch.CodecNone)
+			m.start(t)
+			defer func() { m.stop() }()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			r := m.p.shown.report(time.Now())
+			if waits := r.State == state.TargetUnavailable && r.Reason == string(state.NotOwner) && m.dst.end == 0; waits != old {
+				t.Errorf("old %v: %+v", old, r)
+			}
+			mine.is.Store(true)
+			if r := m.settle(t); r.State != state.Active {
+				t.Errorf("old %v: %+v", old, r)
+			}
+		})
+	}
+}
+
+// switched is a turn that comes later.
+type switched struct{ is atomic.Bool }
+
+func (s *switched) Mine(context.Context, string, int32) (string, bool) { return "", s.is.Load() }
