@@ -106,6 +106,9 @@ func (s *shell) translate(c *cli.Context) error {
 	if err != nil {
 		return &UsageError{Command: "translate", What: fmt.Sprintf("--group: %v", err)}
 	}
+	if c.Duration(flagTimeout) <= 0 {
+		return &UsageError{Command: "translate", What: "--timeout must be longer than nothing, e.g. 30s"}
+	}
 	o := translateOptions(c)
 	cfg, note, err := translateConfig(o)
 	if err != nil {

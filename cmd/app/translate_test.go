@@ -12,8 +12,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"klink/cmd/config"
 	"klink/linker/state"
@@ -90,6 +92,7 @@ func TestTranslateUsage(t *testing.T) {
 		"two links":     {nil, []string{"-c", two, "--group", "g"}, 2, "choose with --link one of east, west"},
 		"no alias":      {nil, []string{"--target", "t:1", "--group", "g", "--from-mm2"}, 2, "--source-alias NAME"},
 		"policy":        {nil, []string{"-c", file, "--group", "g", "--replication-policy", "legacy"}, 2, "allowed: default, identity"},
+		"timeout":       {nil, []string{"-c", file, "--group", "g", "--timeout", "0s"}, 2, "--timeout must be longer"},
 		"format":        {nil, []string{"-c", file, "--group", "g", "-o", "xml"}, 2, "allowed: table, json"},
 		"down":          {errors.New("target: nothing listens"), []string{"-c", file, "--group", "g"}, 1, "klink: translate: target: nothing listens\n"},
 		"topic":         {nil, []string{"-c", file, "--group", "g", "ordres"}, 1, `no offset on a topic "ordres"`},
@@ -218,7 +221,13 @@ func TestTranslateByTheMap(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || r.Direction != toSource {
 		t.Errorf("%s%+v", diff, r)
 	}
-	// The source is gone: the record stands in for it.
+	// The source does not tell of the group: the record stands in for it.
+	refuseGroup(src)
+	got, r = answersOf(t, 0, "-c", k.file, "--group", "billing")
+	if diff := cmp.Diff(want, got); diff != "" || r.Groups[0].Partitions[0].Origin != "recorded" || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "missing right: Describe on group billing") {
+		t.Errorf("%s%+v", diff, r)
+	}
+	// The source is gone.
 	src.Close()
 	got, r = answersOf(t, 0, "--target", dst.ListenAddrs()[0], "--link", "east", "--group", "*")
 	if diff := cmp.Diff(want, got); diff != "" || r.Groups[0].Partitions[0].Origin != "recorded" {
@@ -228,6 +237,20 @@ func TestTranslateByTheMap(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "the source does not answer") {
 		t.Errorf("%s%+v", diff, r)
 	}
+}
+
+// refuseGroup has the next question for a group's offsets refused.
+func refuseGroup(c *kfake.Cluster) {
+	c.ControlKey(int16(kmsg.OffsetFetch), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		asked := req.(*kmsg.OffsetFetchRequest)
+		resp := asked.ResponseKind().(*kmsg.OffsetFetchResponse)
+		for _, g := range asked.Groups {
+			rg := kmsg.NewOffsetFetchResponseGroup()
+			rg.Group, rg.ErrorCode = g.Group, kerr.GroupAuthorizationFailed.Code
+			resp.Groups = append(resp.Groups, rg)
+		}
+		return resp, nil, true
+	})
 }
 
 // awaitCommit waits until a group has offsets.

@@ -80,26 +80,31 @@ type mapped struct {
 // offsets gathers what is known of the groups' offsets: what the cluster tells that
 // they work at, else what is on record, else what checkpoints say.
 func (m *mapped) offsets(ctx context.Context) (groupOffsets, error) {
-	told, err := m.committed(ctx)
-	if err != nil || told != nil {
-		return told, err
+	told, ok, err := m.committed(ctx)
+	if err != nil || ok && len(told.failed) == 0 || m.req.Back {
+		return told.offsets, err
 	}
-	out := m.recorded()
+	out := groupOffsets{}
+	maps.Copy(out, told.offsets)
+	// A group that the source does not have is not there, whatever is on record.
+	untold := func(group string) bool {
+		return m.req.Groups.Selects(group) && out[group] == nil && (!ok || told.failed[group] != nil)
+	}
+	m.recorded(out, untold)
 	if len(m.req.Groups.Unmatched(out.names())) > 0 {
-		m.checkpointed(ctx, out)
+		m.checkpointed(ctx, out, untold)
 	}
 	return out, nil
 }
 
-// recorded are the offsets that klink keeps of the groups that it carries over.
-func (m *mapped) recorded() groupOffsets {
+// recorded adds the offsets that klink keeps of the groups that it carries over.
+func (m *mapped) recorded(into groupOffsets, wanted func(group string) bool) {
 	sources := make(map[string]string)
 	for _, r := range m.view.Topics(m.link.Name) {
 		sources[r.TargetTopic] = r.SourceTopic
 	}
-	out := groupOffsets{}
 	for _, r := range m.view.Groups(m.link.Name) {
-		if !m.req.Groups.Selects(r.Group) {
+		if !wanted(r.Group) {
 			continue
 		}
 		offsets := map[translate.Partition]translate.Commit{}
@@ -111,15 +116,13 @@ func (m *mapped) recorded() groupOffsets {
 			}
 		}
 		if len(offsets) > 0 {
-			out[r.Group] = offsets
+			into[r.Group] = offsets
 		}
 	}
-	return out
 }
 
-// checkpointed adds the source offsets in checkpoints, of groups of which nothing is
-// known yet.
-func (m *mapped) checkpointed(ctx context.Context, into groupOffsets) {
+// checkpointed adds the source offsets in checkpoints.
+func (m *mapped) checkpointed(ctx context.Context, into groupOffsets, wanted func(group string) bool) {
 	c, err := translate.ReadCheckpoints(ctx, m.dst.Admin, m.req.Policy.CheckpointsTopic())
 	switch {
 	case errors.Is(err, translate.ErrNoTopic):
@@ -134,9 +137,8 @@ func (m *mapped) checkpointed(ctx context.Context, into groupOffsets) {
 		return
 	}
 	names := &translate.MirrorMaker{Policy: m.req.Policy}
-	known := into.names()
 	for _, g := range c.Groups() {
-		if !m.req.Groups.Selects(g) || slices.Contains(known, g) {
+		if !wanted(g) {
 			continue
 		}
 		into[g] = map[translate.Partition]translate.Commit{}

@@ -23,44 +23,57 @@ type groupOffsets map[string]map[translate.Partition]translate.Commit
 // names are the groups, sorted.
 func (g groupOffsets) names() []string { return slices.Sorted(maps.Keys(g)) }
 
+// committed is what a cluster told of groups.
+type committed struct {
+	offsets groupOffsets
+	// failed are the groups of which it told nothing, and why.
+	failed map[string]error
+}
+
 // committedAt asks a cluster for the offsets of all groups that are selected and
 // have any. It needs Describe on them.
-func committedAt(ctx context.Context, cl *kgo.Client, selected *groups.Filter) (groupOffsets, error) {
+func committedAt(ctx context.Context, cl *kgo.Client, selected *groups.Filter) (committed, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
+	out := committed{groupOffsets{}, map[string]error{}}
 	adm := kadm.NewClient(cl)
 	listed, err := adm.ListGroups(ctx)
 	if err != nil {
-		return nil, remote.Classify("list groups", remote.Right("Describe", "group", "*"), err)
+		return out, remote.Classify("list groups", remote.Right("Describe", "group", "*"), err)
 	}
 	names := slices.DeleteFunc(listed.Groups(), func(g string) bool { return !selected.Selects(g) })
-	out := groupOffsets{}
 	if len(names) == 0 {
 		return out, nil
 	}
 	now := time.Now()
 	for name, got := range adm.FetchManyOffsets(ctx, names...) {
-		if got.Err != nil && !errors.Is(got.Err, kerr.GroupIDNotFound) {
-			return nil, remote.Classify("read offsets of group "+name, remote.Right("Describe", "group", name), got.Err)
-		}
-		offsets := map[translate.Partition]translate.Commit{}
-		var failed error
-		got.Fetched.Each(func(o kadm.OffsetResponse) {
-			switch {
-			case o.Err != nil:
-				failed = fmt.Errorf("read offsets of group %s on %s/%d: %w", name, o.Topic, o.Partition, o.Err)
-			case o.At >= 0:
-				offsets[translate.Partition{Topic: o.Topic, Number: o.Partition}] = translate.Commit{Offset: o.At, Origin: translate.Committed, AsOf: now}
-			}
-		})
-		if failed != nil {
-			return nil, failed
-		}
-		if len(offsets) > 0 {
-			out[name] = offsets
+		offsets, err := commitsOf(got, now)
+		switch {
+		case err != nil:
+			out.failed[name] = remote.Classify("read offsets of group "+name, remote.Right("Describe", "group", name), err)
+		case len(offsets) > 0:
+			out.offsets[name] = offsets
 		}
 	}
 	return out, nil
+}
+
+// commitsOf reads what was told of one group: all of it or an error.
+func commitsOf(got kadm.FetchOffsetsResponse, now time.Time) (map[translate.Partition]translate.Commit, error) {
+	if got.Err != nil && !errors.Is(got.Err, kerr.GroupIDNotFound) {
+		return nil, got.Err
+	}
+	offsets := map[translate.Partition]translate.Commit{}
+	var failed error
+	got.Fetched.Each(func(o kadm.OffsetResponse) {
+		switch {
+		case o.Err != nil:
+			failed = fmt.Errorf("%s/%d: %w", o.Topic, o.Partition, o.Err)
+		case o.At >= 0:
+			offsets[translate.Partition{Topic: o.Topic, Number: o.Partition}] = translate.Commit{Offset: o.At, Origin: translate.Committed, AsOf: now}
+		}
+	})
+	return offsets, failed
 }
 
 // boundsAt asks a cluster for the bounds of partitions' logs; of those that are not

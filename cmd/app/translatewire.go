@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"klink/cmd/config"
@@ -76,24 +77,25 @@ func (t *translation) openSource(ctx context.Context) error {
 }
 
 // committed asks for what the groups have committed where they work: at the source,
-// or for the way back at the target. It is nil where the source does not tell.
-func (t *translation) committed(ctx context.Context) (groupOffsets, error) {
-	if t.req.Back {
-		got, err := committedAt(ctx, t.dst.Admin, t.req.Groups)
-		if err != nil {
-			return nil, fmt.Errorf("target: %w", err)
+// or for the way back at the target. ok is false where the source tells nothing.
+func (t *translation) committed(ctx context.Context) (c committed, ok bool, err error) {
+	switch {
+	case t.req.Back:
+		if c, err = committedAt(ctx, t.dst.Admin, t.req.Groups); err != nil {
+			return c, false, fmt.Errorf("target: %w", err)
 		}
-		return got, nil
+	case t.src == nil:
+		return c, false, nil
+	default:
+		if c, err = committedAt(ctx, t.src.Admin, t.req.Groups); err != nil {
+			t.note("the source does not tell what groups have committed: %v", err)
+			return committed{}, false, nil
+		}
 	}
-	if t.src == nil {
-		return nil, nil
+	for _, g := range slices.Sorted(maps.Keys(c.failed)) {
+		t.note("%v", c.failed[g])
 	}
-	got, err := committedAt(ctx, t.src.Admin, t.req.Groups)
-	if err != nil {
-		t.note("the source does not tell what groups have committed: %v", err)
-		return nil, nil
-	}
-	return got, nil
+	return c, true, nil
 }
 
 // add adds a group, as far as its topics are wanted.
@@ -128,11 +130,11 @@ func (t *translation) byMirrorMaker(ctx context.Context) error {
 		return err
 	}
 	t.tellReads(m)
-	offsets, err := t.committed(ctx)
+	told, _, err := t.committed(ctx)
 	if err != nil {
 		return err
 	}
-	names := offsets.names()
+	offsets, names := told.offsets, told.offsets.names()
 	if !t.req.Back {
 		for _, g := range m.Groups() {
 			if t.req.Groups.Selects(g) && !slices.Contains(names, g) {
