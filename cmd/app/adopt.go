@@ -31,7 +31,7 @@ func (s *shell) adoptCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "adopt",
 		Usage:     "go on with target topics that klink wrote and has no record of",
-		UsageText: "klink adopt -c klink.yaml [--link NAME] [TOPIC ...] [--dry-run] [--yes] [-o table|json]\nklink adopt --target HOST:PORT [TOPIC ...] --yes",
+		UsageText: "klink adopt -c klink.yaml [--link NAME] [TOPIC ...] [--dry-run] [--yes] [-o table|json]\nklink adopt --target HOST:PORT [TOPIC ...] --yes\nklink adopt --from-mm2 -c klink.yaml [--link NAME] [TOPIC ...] [--offsets-topic TOPIC] [--connector NAME] [--dry-run] [--yes]",
 		Description: "For when the control topic __klink was lost, or made anew. klink run then finds target topics\n" +
 			"that a klink wrote, does not know whether they were promoted meanwhile, and halts them as\n" +
 			"NOT_ADOPTED. Make sure that nothing but this link may write to them, then adopt them.\n\n" +
@@ -42,9 +42,20 @@ func (s *shell) adoptCommand() *cli.Command {
 			"mirror wrote.\n\n" +
 			"Needs the target alone, and klink run to have found the topics. Without TOPIC all that are\n" +
 			"halted as NOT_ADOPTED. TOPIC is a name on either side, or a glob with *. Exits with 1 where a\n" +
-			"topic is refused, or does not go on within --timeout.",
-		Flags:  changingFlags(timeoutFlag(repairTimeout, "wait up to `TIME` until it goes on")),
-		Action: func(c *cli.Context) error { return s.order(c, adopting) },
+			"topic is refused, or does not go on within --timeout.\n\n" +
+			"With --from-mm2 it takes over from a MirrorMaker 2 that was stopped, for a link in checkpoint\n" +
+			"mode, before its first klink run. It compares the end of each target partition with the source,\n" +
+			"near where Connect's offsets and the offset syncs lead to, and shows where klink goes on. Where\n" +
+			"the target ends with the copy of a known record, nothing is copied twice, however MirrorMaker 2\n" +
+			"ended; else it says how many records may be. Refused while MirrorMaker 2 seems to run. Needs both\n" +
+			"clusters. checkpoint.source_alias, target_alias and replication_policy have to be MirrorMaker 2's.",
+		Flags: changingFlags(append([]cli.Flag{timeoutFlag(repairTimeout, "wait up to `TIME` until it goes on")}, takeoverFlags()...)...),
+		Action: func(c *cli.Context) error {
+			if c.Bool(flagFromMM2) {
+				return s.takeover(c)
+			}
+			return s.order(c, adopting)
+		},
 	}
 }
 

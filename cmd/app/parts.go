@@ -53,6 +53,10 @@ type Parts struct {
 	// Translate tells where groups of the configuration's only link go on in the other
 	// cluster. The configuration may lack the source. It writes nothing.
 	Translate func(ctx context.Context, cfg *config.Config, req TranslateRequest) (TranslateResult, error)
+	// Takeover opens both clusters of the configuration's only link, to go on where a
+	// MirrorMaker 2 left off. The error is a *UsageError where the link is not in
+	// checkpoint mode.
+	Takeover func(ctx context.Context, cfg *config.Config) (Taker, error)
 }
 
 // Deps are given to everything that is built.

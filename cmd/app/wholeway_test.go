@@ -68,15 +68,22 @@ func mirrorBoth(t testing.TB, src, dst *kfake.Cluster) running {
 	return mirrorWith(t, src, dst, "")
 }
 
-// mirrorWith is mirrorBoth with more keys of the link.
-func mirrorWith(t testing.TB, src, dst *kfake.Cluster, keys string) running {
+// writeLink writes a configuration of one link.
+func writeLink(t testing.TB, src, dst *kfake.Cluster, keys string) (file string) {
 	t.Helper()
 	text := fmt.Sprintf("http: {listen: %q}\nlinks:\n  - name: east\n    source: {brokers: [%q]}\n    target: {brokers: [%q]}\n    topics: {include: [orders, payments]}\n%s",
 		freeAddress(t), src.ListenAddrs()[0], dst.ListenAddrs()[0], keys)
-	file := filepath.Join(t.TempDir(), "klink.yaml")
+	file = filepath.Join(t.TempDir(), "klink.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return file
+}
+
+// mirrorWith is mirrorBoth with more keys of the link.
+func mirrorWith(t testing.TB, src, dst *kfake.Cluster, keys string) running {
+	t.Helper()
+	file := writeLink(t, src, dst, keys)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan result, 1)
 	parts, parsed := production(), make(chan struct{})

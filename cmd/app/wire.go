@@ -53,6 +53,7 @@ func production() Parts {
 		Switch:           openSwitch,
 		Reverse:          openReverse,
 		Translate:        translateGroups,
+		Takeover:         openTakeover,
 	}
 }
 
