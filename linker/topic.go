@@ -292,6 +292,10 @@ func (t *topic) unmirrored(n int32, now time.Time, recorded func(topic string) s
 	switch {
 	case t.want.Want != intent.Mirror:
 		return control.Ordered(t.want, p)
+	case t.trouble != nil && !t.trouble.Reason.Remote() && p.State != state.Halted:
+		// It is given up because of that, and was recorded before.
+		p.State, p.Reason, p.Detail, p.Hint = state.Halted, string(t.trouble.Reason), t.trouble.Detail, t.trouble.hint()
+		return p
 	case !t.link.o.Lease.Share(t.found.Target, n).Joined:
 		return unseenPartition(p) // whoever recorded it may be gone
 	}

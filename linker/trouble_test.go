@@ -16,6 +16,7 @@ import (
 	"klink/fetcher/feed"
 	"klink/linker/appender"
 	"klink/linker/state"
+	"klink/linker/workers"
 )
 
 // What is wrong with a topic on the source shows as the source's trouble; a name
@@ -86,6 +87,25 @@ func TestUnauthorizedNamesTheRight(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
+}
+
+// A partition that is given up with its topic, before its own loop has met what is
+// wrong with that, is shown as the topic is and not as it was recorded last.
+func TestGivenUpWithItsTopic(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 1)
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		time.Sleep(time.Minute) // it is on record
+		w.mu.Lock()
+		w.found = []Found{{Topic: "a", Target: "a", Trouble: &Trouble{Reason: state.TopicMissing, OnSource: true}}}
+		w.mu.Unlock()
+		topicReport(t, l, "a") // after a while
+		l.giveUp(t.Context(), []workers.Partition{{Topic: "a"}})
+		mustBe(t, topicReport(t, l, "a"), state.Halted, state.SourceDeleted)
+		end()
+	})
 }
 
 // What was under way when the source's trouble was told lands, and does not end it:
