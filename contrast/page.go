@@ -23,6 +23,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"again":  Result.bars,
 	"colour": func(i int) string { return colours[i%len(colours)] },
 	"comma":  humanize.Comma,
+	"legend": func() []string { return legend },
 }).Parse(pageText))
 
 // WritePage writes a result as one HTML page that needs nothing else: no scripts,
@@ -131,6 +132,7 @@ type bar struct {
 	Name             string
 	Y, Width, TextAt float64
 	Records          int64
+	NeverGiven       int64 // what the group went past
 }
 
 // barGroup is the bars of one group.
@@ -150,7 +152,7 @@ type barChart struct {
 
 // bars draws what was read again by each group.
 func (r Result) bars() barChart {
-	const barHeight, gap, room = 18, 14, 120 // room is for the numbers behind the bars
+	const barHeight, gap, room = 18, 14, 220 // room is for the numbers behind the bars
 	c := barChart{Width: pictureWidth, Left: leftMargin}
 	most := int64(1)
 	for _, m := range r.Modes {
@@ -167,7 +169,7 @@ func (r Result) bars() barChart {
 					continue
 				}
 				const least = 1 // nothing can be seen, too
-				b := bar{Mode: i, Name: m.Mode, Y: float64(y), Records: g.ReadAgain}
+				b := bar{Mode: i, Name: m.Mode, Y: float64(y), Records: g.ReadAgain, NeverGiven: g.NeverGiven}
 				b.Width = max(least, float64(g.ReadAgain)/float64(most)*(pictureWidth-leftMargin-room))
 				b.TextAt = leftMargin + b.Width + 6
 				group.Bars, y = append(group.Bars, b), y+barHeight

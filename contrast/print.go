@@ -48,13 +48,7 @@ func (r Result) Rows() []Row {
 	for _, name := range r.groups() {
 		add("read again by "+name, func(m ModeResult) string { return groupOf(m, name, func(g GroupResult) int64 { return g.ReadAgain }) })
 	}
-	add("never given to a group", func(m ModeResult) string {
-		var n int64
-		for _, g := range m.Groups {
-			n += g.NeverGiven
-		}
-		return humanize.Comma(n)
-	})
+	add("never given to a group", neverGiven)
 	add("translation error, mean", func(m ModeResult) string { return number(m.ErrorMean, "%.1f records", 1) })
 	add("translation error, max", func(m ModeResult) string {
 		if m.ErrorMax == nil {
@@ -62,7 +56,7 @@ func (r Result) Rows() []Row {
 		}
 		return humanize.Comma(*m.ErrorMax) + " records"
 	})
-	add("last commits carried", func(m ModeResult) string {
+	add("last commits carried exactly", func(m ModeResult) string {
 		if m.CarriedSeconds == nil {
 			return fmt.Sprintf("not in %.0f s", m.PatienceSeconds)
 		}
@@ -122,6 +116,21 @@ func groupOf(m ModeResult, name string, of func(GroupResult) int64) string {
 	return ""
 }
 
+// neverGiven tells which groups were not given all, too.
+func neverGiven(m ModeResult) string {
+	var n int64
+	var who []string
+	for _, g := range m.Groups {
+		if g.NeverGiven > 0 {
+			n, who = n+g.NeverGiven, append(who, g.Group)
+		}
+	}
+	if n == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%s (%s)", humanize.Comma(n), strings.Join(who, ", "))
+}
+
 // percent writes a share, rounded down: 100 % means all.
 func percent(part, whole int64) string {
 	switch {
@@ -152,6 +161,16 @@ func span(s *float64) string {
 	return d.Round(10 * time.Millisecond).String()
 }
 
+// legend says what the rows mean that do not say it themselves.
+var legend = []string{
+	"lost: before the last mirrored record of a partition, and not on the target.",
+	"never mirrored: after it; no copy existed when the source died.",
+	"read again: before a group's last commit, and given to it once more at the target.",
+	"never given: behind it, on the target, and the group went on past it.",
+	"source's death to new records: with what the mode asks an operator to do, such as klink failover.",
+	"Times, speeds and CPU are of this machine with all else that it did meanwhile.",
+}
+
 // Print writes the result as a table and in words.
 func (r Result) Print(w io.Writer) error {
 	var b strings.Builder
@@ -165,10 +184,7 @@ func (r Result) Print(w io.Writer) error {
 			fmt.Fprintf(&b, "\n%s BROKE ITS PROMISES:\n  %s\n", m.Mode, strings.Join(m.Findings, "\n  "))
 		}
 	}
-	fmt.Fprintf(&b, "\nlost: before the last mirrored record of a partition, and not on the target.\n"+
-		"never mirrored: after it; no copy existed when the source died.\n"+
-		"read again: before a group's last commit, and given to it once more at the target.\n"+
-		"The same seed gives the same load: klink contrast --seed %d\n", r.Seed)
+	fmt.Fprintf(&b, "\n%s\nThe same seed gives the same load: klink contrast --seed %d\n", strings.Join(legend, "\n"), r.Seed)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

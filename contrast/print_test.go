@@ -77,7 +77,7 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := b.String()
-	for _, want := range []string{"not all promises kept", "it &lt;ended&gt;", "3 records are lost", "other: 340 records at 1.0 s", "other: 3 s at 1.0 s", ">1,234</text>", "--seed 7"} {
+	for _, want := range []string{"not all promises kept", "it &lt;ended&gt;", "3 records are lost", "other: 340 records at 1.0 s", "other: 3 s at 1.0 s", ">1,234</text>", ">0; 7 never given</text>", "--seed 7"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
