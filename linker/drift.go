@@ -23,6 +23,8 @@ type drifting struct {
 	maps   Maps
 	key    MapKey
 	copies copies
+	// echoes came to the source from the target.
+	echoes echoes
 	// next is the source offset after all that landed, sent the one after what is
 	// under way or decided.
 	next, sent int64
@@ -45,7 +47,9 @@ type drifting struct {
 	cursorAt time.Time
 }
 
-func newDrifting(maps Maps, k MapKey) *drifting { return &drifting{maps: maps, key: k} }
+func newDrifting(maps Maps, k MapKey, es echoes) *drifting {
+	return &drifting{maps: maps, key: k, echoes: es}
+}
 
 // driftCycle is one life of a position in checkpoint mode; see cycle.
 func (p *partition) driftCycle(ctx, hard context.Context) *stop {

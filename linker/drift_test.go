@@ -108,7 +108,7 @@ func (m *mirror) startDrift(t *testing.T, maps Maps) {
 	t.Helper()
 	m.made(t)
 	m.p.shown.in(Checkpoint)
-	m.p.drift = newDrifting(maps, MapKey{Link: "l", Topic: "orders", SourceID: m.src.id})
+	m.p.drift = newDrifting(maps, MapKey{Link: "l", Topic: "orders", SourceID: m.src.id}, echoesOf("dst", m.p.dst))
 	m.run()
 }
 

@@ -43,7 +43,11 @@ func (p *partition) driftCarry(ctx, hard context.Context, c *feed.Chunk) *stop {
 		p.compacted.Store(true)
 		p.book.watch(true, topics.Traits{})
 	}
+	entries, echo := p.drift.echoes.before(p.drift.sent, entries)
 	parcels, end, found := p.parcels(entries, c.Batches)
+	if found == nil {
+		found = echo
+	}
 	for i := range parcels {
 		p.drift.plan = append(p.drift.plan, parcels[i].spans()...)
 	}

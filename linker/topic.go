@@ -213,7 +213,8 @@ func (t *topic) newPartition(n int32, guard time.Duration) *partition {
 		confirmed: feed.Unknown, moved: make(chan sight), shown: newShown(n, o.Worker).in(t.mode),
 	}
 	if t.mode == Checkpoint {
-		p.drift = newDrifting(o.Maps, MapKey{Link: o.Name, Topic: t.found.Topic, SourceID: t.found.ID, TargetID: t.prepared.ID, Partition: n})
+		p.drift = newDrifting(o.Maps, MapKey{Link: o.Name, Topic: t.found.Topic, SourceID: t.found.ID, TargetID: t.prepared.ID, Partition: n},
+			echoesOf(src.TargetClusterID, p.dst))
 	}
 	p.maxBatchBytes.Store(int64(t.prepared.MaxBatchBytes))
 	p.book.tombstonesFor = stockTombstones
