@@ -42,7 +42,8 @@ func TestMM2_JavaReadsKlinksTopics(t *testing.T) {
 	l := openLink("ferry", p.src.Bootstrap()[0], p.dst.Bootstrap()[0], "orders", "txns")
 	l["mode"], l["groups"] = "checkpoint", object{"include": []string{"*"}}
 	l["checkpoint"] = object{"source_alias": "east", "target_alias": "home", "interval": "200ms", "heartbeat_interval": "100ms"}
-	k := startKlink(t, "-c", configFile(t, l))
+	file := configFile(t, l)
+	k := startKlink(t, "-c", file)
 	k.await(t, "all copied", func(l state.Link) bool {
 		return slices.IndexFunc(l.Topics, func(t state.Topic) bool {
 			return slices.ContainsFunc(t.Partitions, func(p state.Partition) bool { return p.LagRecords == nil || *p.LagRecords > 0 })
@@ -77,7 +78,10 @@ func TestMM2_JavaReadsKlinksTopics(t *testing.T) {
 		}
 	}
 	requireSyncs(t, p, partitions)
+	requireTranslated(t, want.Offsets["east"], "-c", file)
 	k.stop(t)
+	requireTranslated(t, want.Offsets["east"], "--target", p.dst.Bootstrap()[0], "--link", "ferry")
+	requireTranslatedBack(t, p, "-c", file)
 }
 
 // commitAlong has groups commit at several places of all partitions: at the start, at

@@ -184,3 +184,48 @@ func writeGarbage(t testing.TB, c lab.Cluster, topic string) {
 		t.Fatal(err)
 	}
 }
+
+// requireTranslated: klink translates all groups to where they are to go on, exactly.
+func requireTranslated(t testing.TB, want map[string][]readers.Translated, args ...string) {
+	t.Helper()
+	r, whole := translation(t, append(args, "--group", "*")...)
+	if !whole || len(r.Groups) != len(want) {
+		t.Fatalf("%d groups of %d: %+v", len(r.Groups), len(want), r)
+	}
+	for _, g := range r.Groups {
+		var got []readers.Translated
+		for i, p := range g.Partitions {
+			got = append(got, readers.Translated{Topic: *p.TargetTopic, Partition: p.Partition, Offset: *p.TargetOffset, Metadata: want[g.Group][i].Metadata})
+			if *p.ReadAgain != 0 {
+				t.Errorf("%s: %+v", g.Group, p)
+			}
+		}
+		if !slices.Equal(got, want[g.Group]) {
+			t.Errorf("klink translate %v: group %s goes on at %+v, want %+v", args, g.Group, got, want[g.Group])
+		}
+	}
+}
+
+// requireTranslatedBack: an offset on the target leads back to the source record of
+// which the next copy is, or to the end.
+func requireTranslatedBack(t testing.TB, p pair, args ...string) {
+	t.Helper()
+	r, whole := translation(t, append(args, "--group", "*", "--reverse")...)
+	if !whole || len(r.Groups) == 0 {
+		t.Fatalf("%+v", r)
+	}
+	logs := map[lab.Partition][2][]*kgo.Record{}
+	for _, g := range r.Groups {
+		for _, a := range g.Partitions {
+			at := lab.Partition{Topic: *a.SourceTopic, Number: a.Partition}
+			if _, read := logs[at]; !read {
+				logs[at] = [2][]*kgo.Record{visible(t, p.src, at.Topic, at.Number), visible(t, p.dst, *a.TargetTopic, at.Number)[foreignRecords:]}
+			}
+			src, dst := logs[at][0], logs[at][1]
+			i := slices.IndexFunc(dst, func(r *kgo.Record) bool { return r.Offset >= *a.TargetOffset })
+			if i >= 0 && *a.SourceOffset != src[i].Offset || i < 0 && *a.SourceOffset <= src[len(src)-1].Offset {
+				t.Errorf("%s of %s: target offset %d leads back to %d", at, g.Group, *a.TargetOffset, *a.SourceOffset)
+			}
+		}
+	}
+}
