@@ -19,7 +19,6 @@ import (
 	"klink/cmd/kafka"
 	"klink/cmd/lab"
 	"klink/cmd/lab/install"
-	"klink/cmd/lab/labtest"
 	"klink/cmd/lab/proxy"
 	"klink/fetcher/batch"
 	"klink/fetcher/leaders"
@@ -101,9 +100,10 @@ func (r *appenderRig) ends(t appender.Target, want int64) {
 
 // Broker 15.0, 15.1: what the appender says of markers holds on both versions.
 func TestMarkersOnRealKafka(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{install.Newest, install.Oldest} {
 		t.Run(version, func(t *testing.T) {
-			k := labtest.StartKafka(t, lab.KafkaOptions{Version: version, Proxy: true})
+			k := startOne(t, lab.KafkaOptions{Version: version, Proxy: true})
 			create(t, k, lab.TopicSpec{Name: "between"}, lab.TopicSpec{Name: "wide", Partitions: 8}, lab.TopicSpec{Name: "fenced"},
 				lab.TopicSpec{Name: "doubt"}, lab.TopicSpec{Name: "again"}, lab.TopicSpec{Name: "trim"},
 				lab.TopicSpec{Name: "compact", Configs: map[string]string{"cleanup.policy": "compact"}},

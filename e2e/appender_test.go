@@ -19,7 +19,6 @@ import (
 
 	"klink/cmd/lab"
 	"klink/cmd/lab/install"
-	"klink/cmd/lab/labtest"
 	"klink/cmd/lab/proxy"
 	"klink/fetcher/leaders"
 	"klink/linker/appender"
@@ -148,9 +147,10 @@ func requireNumbered(t testing.TB, k *lab.Kafka, topic string, n int64) {
 
 // G3 and the compare-and-set of design §3, on one broker of each version.
 func TestAppenderOnRealKafka(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{install.Newest, install.Oldest} {
 		t.Run(version, func(t *testing.T) {
-			k := labtest.StartKafka(t, lab.KafkaOptions{Version: version, Proxy: true})
+			k := startOne(t, lab.KafkaOptions{Version: version, Proxy: true})
 			create(t, k, lab.TopicSpec{Name: "race"}, lab.TopicSpec{Name: "answers"}, lab.TopicSpec{Name: "lost"}, lab.TopicSpec{Name: "again"})
 			t.Run("race", func(t *testing.T) { appenderRace(t, k) })
 			t.Run("answers", func(t *testing.T) { appenderAnswers(t, k) })
@@ -297,7 +297,8 @@ func appenderRecreated(t *testing.T, k *lab.Kafka, byID bool) {
 // The high watermark is not enough to settle a doubt: with frozen followers an
 // append is in the leader's log, and only the true log end shows it.
 func TestAppenderTrueLogEndWithFrozenFollowers(t *testing.T) {
-	k := labtest.StartKafka(t, lab.KafkaOptions{Brokers: 3})
+	t.Parallel()
+	k := startOne(t, lab.KafkaOptions{Brokers: 3})
 	create(t, k, lab.TopicSpec{Name: "frozen", Replicas: 3, Configs: map[string]string{"min.insync.replicas": "2"}})
 	r := newAppenderRig(t, k, "frozen")
 	target := r.target("frozen")

@@ -25,6 +25,7 @@ const tombstonesStay = time.Second
 // TestG8_WhatGoesWhileKlinkIsAway: the source's retention or cleaner removes what
 // was not mirrored yet. Neither is passed over in silence.
 func TestG8_WhatGoesWhileKlinkIsAway(t *testing.T) {
+	t.Parallel()
 	o := lab.KafkaOptions{Props: shapes.BrokerProps()}
 	p := startPair(t, o, o)
 	keyed := shapes.Place{Topic: "keyed", Partitions: 1, Seed: 3}
@@ -134,6 +135,7 @@ func ledgerReasons(t testing.TB, file, topic string) (all []string) {
 // TestThrottledIsNoHole: a source that throttles klink answers with nothing for a
 // while. That is not the end of the log, nor a hole in it (C064).
 func TestThrottledIsNoHole(t *testing.T) {
+	t.Parallel()
 	o := lab.KafkaOptions{Props: shapes.BrokerProps()}
 	// What may be read without a wait is what one window allows, not ten.
 	src := lab.KafkaOptions{Props: maps.Clone(o.Props)}
@@ -182,6 +184,7 @@ func throttle(t testing.TB, c lab.Cluster, bytesPerSecond float64, clientIDs ...
 // look-up for the records behind them may give one of them, so an earlier offset
 // than on the source and never a later one.
 func TestOffsetsForTimes(t *testing.T) {
+	t.Parallel()
 	o := lab.KafkaOptions{Props: shapes.BrokerProps()}
 	p := startPair(t, o, o)
 	from := time.UnixMilli(1_600_000_000_000)

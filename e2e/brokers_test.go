@@ -306,11 +306,11 @@ func testHangingBroker(t *testing.T, p pair) {
 		}
 		t.Logf("moves seen while a broker hung: %v, longest rest %v", moves, stall)
 		for n, m := range moves {
-			if m < 50 {
+			if m < 10 { // one that waits for the hanging broker moves once or twice
 				t.Errorf("healthy/%d was seen to move %d times only in %v", n, m, hang)
 			}
 		}
-		if stall > 5*time.Second {
+		if stall > 2*hang/3 {
 			t.Errorf("a healthy partition rested for %v", stall)
 		}
 	}
@@ -381,7 +381,7 @@ func testUncleanElection(t *testing.T, p pair) {
 	if err := p.src.Broker(1).Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.src.Broker(2).Start(within(t, patience)); err != nil {
+	if err := p.src.Broker(2).Start(within(t, 2*patience)); err != nil {
 		t.Fatal(err)
 	}
 	set := kadm.TopicsSet{}

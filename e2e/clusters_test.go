@@ -2,13 +2,15 @@ package e2e
 
 import (
 	"context"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"klink/cmd/lab"
 	"klink/cmd/lab/labtest"
@@ -17,17 +19,53 @@ import (
 // pair is a source and a target cluster.
 type pair struct{ src, dst *lab.Kafka }
 
-// startPair starts two clusters side by side.
-func startPair(t testing.TB, src, dst lab.KafkaOptions) pair {
+// seats are what tests wait for: how many brokers run at once decides how much
+// memory all of them take, and how much each is slowed down by the others. Who asks
+// for many is not passed over by those who ask for few. All that a test needs is
+// taken at once; a test that held some and waited for more might wait for itself.
+var seats = semaphore.NewWeighted(brokersAtOnce)
+
+// brokersAtOnce is chosen for two processors and 7 GB: a broker takes some 280 MB,
+// and the largest test has six.
+const brokersAtOnce = 8
+
+// startAll starts clusters side by side once there are seats for all of them.
+func startAll(t testing.TB, all ...lab.KafkaOptions) []*lab.Kafka {
 	t.Helper()
-	var p pair
-	var g errgroup.Group
-	g.Go(func() error { p.src = labtest.StartKafka(t, src); return nil })
-	g.Go(func() error { p.dst = labtest.StartKafka(t, dst); return nil })
-	if err := g.Wait(); err != nil || p.src == nil || p.dst == nil {
+	if testing.Short() {
+		t.Skip("no real cluster in -short")
+	}
+	var brokers int64
+	for _, o := range all {
+		brokers += int64(max(1, o.Brokers))
+	}
+	if err := seats.Acquire(t.Context(), brokers); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { seats.Release(brokers) })
+	started := make([]*lab.Kafka, len(all))
+	var wg sync.WaitGroup
+	for i, o := range all {
+		wg.Go(func() { started[i] = labtest.StartKafka(t, o) })
+	}
+	wg.Wait()
+	if slices.Contains(started, nil) {
 		t.Fatal("the clusters did not start")
 	}
-	return p
+	return started
+}
+
+// startOne starts a single cluster.
+func startOne(t testing.TB, o lab.KafkaOptions) *lab.Kafka {
+	t.Helper()
+	return startAll(t, o)[0]
+}
+
+// startPair starts two clusters.
+func startPair(t testing.TB, src, dst lab.KafkaOptions) pair {
+	t.Helper()
+	all := startAll(t, src, dst)
+	return pair{src: all[0], dst: all[1]}
 }
 
 // plain are the flags for two open clusters.

@@ -10,6 +10,7 @@ import (
 // brokers: 1 to 1000 records a batch, null and empty keys, values and headers,
 // records up to the topic's limit, timestamps from 1970 to tomorrow.
 func TestG1_EveryCodecAndShape(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{"4.3.1", "3.9.1"} {
 		t.Run(version, func(t *testing.T) {
 			p := startPair(t, lab.KafkaOptions{Version: version}, lab.KafkaOptions{Version: version})

@@ -18,7 +18,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"klink/cmd/lab"
-	"klink/cmd/lab/labtest"
 	"klink/linker/groups/commits"
 )
 
@@ -102,7 +101,7 @@ func allOffsets(ctx context.Context, adm *kadm.Client) (map[string]string, error
 // told is what the coordinators hold in the end.
 func TestCommitsAreFollowed(t *testing.T) {
 	t.Parallel()
-	k := labtest.StartKafka(t, lab.KafkaOptions{Brokers: 3})
+	k := startOne(t, lab.KafkaOptions{Brokers: 3})
 	create(t, k, lab.TopicSpec{Name: "orders", Partitions: 4, Replicas: 3})
 	adm := admin(t, k)
 	cl, err := kgo.NewClient(k.AdminOpts()...)
@@ -143,7 +142,7 @@ func TestCommitsAreFollowed(t *testing.T) {
 		if err := b.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Start(within(t, patience)); err != nil {
+		if err := b.Start(within(t, 2*patience)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -17,7 +17,6 @@ import (
 
 	"klink/cmd/lab"
 	"klink/cmd/lab/install"
-	"klink/cmd/lab/labtest"
 	"klink/fetcher/feed"
 	"klink/linker/control"
 	"klink/linker/groups"
@@ -26,7 +25,7 @@ import (
 )
 
 // controlTime bounds one step against a real broker on a busy machine.
-const controlTime = 60 * time.Second
+const controlTime = 3 * time.Minute
 
 func controlContext(t testing.TB) context.Context {
 	t.Helper()
@@ -96,7 +95,7 @@ func TestControlTopicOutlivesKills(t *testing.T) {
 	for _, version := range []string{install.Newest, install.Oldest} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			k := labtest.StartKafka(t, lab.KafkaOptions{Version: version, Proxy: true})
+			k := startOne(t, lab.KafkaOptions{Version: version, Proxy: true})
 			ctx := controlContext(t)
 			firstClient := controlClient(t, k)
 			a, stopA := controlStore(t, firstClient)
@@ -220,7 +219,7 @@ func TestTargetTopicsOnRealBrokers(t *testing.T) {
 	for _, version := range []string{install.Newest, install.Oldest} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			k := labtest.StartKafka(t, lab.KafkaOptions{Version: version})
+			k := startOne(t, lab.KafkaOptions{Version: version})
 			ctx, cl := controlContext(t), controlClient(t, k)
 			adm := kadm.NewClient(cl)
 			sourceTopic(t, ctx, adm, "orders", map[string]string{"cleanup.policy": "compact,delete", "segment.ms": "600000",

@@ -17,7 +17,6 @@ import (
 	"klink/cmd/kafka"
 	"klink/cmd/lab"
 	"klink/cmd/lab/install"
-	"klink/cmd/lab/labtest"
 	"klink/cmd/lab/proxy"
 	"klink/fetcher/batch"
 	"klink/fetcher/leaders"
@@ -173,8 +172,7 @@ func moveLanes() (all []*fillLane) {
 // before.
 func TestG1_FillsUnderCuts(t *testing.T) {
 	t.Parallel()
-	var all sync.WaitGroup
-	for _, c := range []struct {
+	cases := []struct {
 		name  string
 		o     lab.KafkaOptions
 		lanes []*fillLane
@@ -182,10 +180,16 @@ func TestG1_FillsUnderCuts(t *testing.T) {
 		{"one broker", lab.KafkaOptions{}, cutLanes(FillLanes.N(), FillLanes.N()/8)},
 		{"one broker, oldest", lab.KafkaOptions{Version: install.Oldest}, cutLanes(FillLanes.N()/4, FillLanes.N()/16)},
 		{"three brokers", threeBrokers, append(cutLanes(FillLanes.N()*3/8, FillLanes.N()/16), moveLanes()...)},
-	} {
+	}
+	var options []lab.KafkaOptions
+	for _, c := range cases {
+		c.o.Proxy = true
+		options = append(options, c.o)
+	}
+	var all sync.WaitGroup
+	for i, k := range startAll(t, options...) {
+		c := cases[i]
 		all.Go(func() {
-			c.o.Proxy = true
-			k := labtest.StartKafka(t, c.o)
 			began := time.Now()
 			doubts, err := fillAll(t, k, c.lanes)
 			t.Logf("%s: %d lanes, %d doubts, %v", c.name, len(c.lanes), doubts, time.Since(began).Round(time.Millisecond))

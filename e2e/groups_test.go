@@ -21,8 +21,8 @@ import (
 // groupInterval is how often the link of these tests polls: too seldom for
 // anything that is awaited for groupSoon.
 const (
-	groupInterval = 30 * time.Second
-	groupSoon     = 10 * time.Second
+	groupInterval = 2 * time.Minute
+	groupSoon     = 45 * time.Second
 )
 
 // groupRig is a link that carries all groups, over two clusters, of which the
@@ -38,6 +38,7 @@ type groupRig struct {
 // TestG6_GroupOffsets: commits reach the target by way of the source's
 // __consumer_offsets, as they are, and only where nobody works on the target.
 func TestG6_GroupOffsets(t *testing.T) {
+	t.Parallel()
 	p := startPair(t, lab.KafkaOptions{}, lab.KafkaOptions{Proxy: true})
 	r := &groupRig{pair: p, t: t, src: admin(t, p.src), dst: admin(t, p.dst)}
 	for _, topic := range []string{"orders", "many"} {

@@ -75,7 +75,7 @@ const groupWarmUp = 2
 // nothing waits for a poll, of which a half would take longer than half its
 // interval.
 func testGroupLatency(t *testing.T, r *groupRig) {
-	const bound = 5 * time.Second
+	const bound = 10 * time.Second
 	n, seconds := SyncedGroups.N(), SyncedSeconds.N()
 	before := r.pair.dst.Broker(1).Proxy().Count(int16(kmsg.OffsetCommit))
 	last := commitSteadily(t, r, n, seconds)

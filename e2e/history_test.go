@@ -88,6 +88,7 @@ func goOn(t testing.TB, p pair, seed uint64, topic string) {
 // target holds a prefix of the source's log; everywhere else it halts with a
 // reason and nothing is appended.
 func TestG4_Histories(t *testing.T) {
+	t.Parallel()
 	// A cluster that creates topics for whoever asks would bring back a deleted
 	// one at the first careless question (C107).
 	careless := lab.KafkaOptions{Proxy: true, Props: map[string]string{"auto.create.topics.enable": "true"}}

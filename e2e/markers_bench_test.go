@@ -10,7 +10,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"klink/cmd/lab"
-	"klink/cmd/lab/labtest"
 	"klink/fetcher/batch"
 	"klink/linker/appender"
 )
@@ -18,7 +17,7 @@ import (
 // BenchmarkMarkers compares markers through the appender with the barest loop of
 // requests of the same size on the same broker. An iteration is one marker.
 func BenchmarkMarkers(b *testing.B) {
-	k := labtest.StartKafka(b, lab.KafkaOptions{})
+	k := startOne(b, lab.KafkaOptions{})
 	create(b, k, lab.TopicSpec{Name: "rate", Partitions: 8})
 	r := newMarkerRig(b, k, "rate")
 	bare := &bareMarkers{b: b}

@@ -10,10 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
-	"golang.org/x/sync/errgroup"
 
 	"klink/cmd/lab"
-	"klink/cmd/lab/labtest"
 	"klink/cmd/lab/proxy"
 	"klink/linker/state"
 )
@@ -31,17 +29,8 @@ type moments struct {
 // again does the rest.
 func TestG4_BadMoments(t *testing.T) {
 	t.Parallel()
-	m := &moments{}
-	var g errgroup.Group
-	start := func(into **lab.Kafka, o lab.KafkaOptions) {
-		g.Go(func() error { *into = labtest.StartKafka(t, o); return nil })
-	}
-	start(&m.src, lab.KafkaOptions{Proxy: true})
-	start(&m.dst, lab.KafkaOptions{Proxy: true})
-	start(&m.guarded, lab.KafkaOptions{Security: lab.SASLSSL, Users: []string{principal}})
-	if err := g.Wait(); err != nil || m.src == nil || m.dst == nil || m.guarded == nil {
-		t.Fatal("the clusters did not start")
-	}
+	all := startAll(t, lab.KafkaOptions{Proxy: true}, lab.KafkaOptions{Proxy: true}, lab.KafkaOptions{Security: lab.SASLSSL, Users: []string{principal}})
+	m := &moments{pair: pair{src: all[0], dst: all[1]}, guarded: all[2]}
 	m.srcDoor, m.dstDoor = newDoorman(t, m.src.Broker(1).Proxy()), newDoorman(t, m.dst.Broker(1).Proxy())
 	t.Run("side by side", func(t *testing.T) {
 		for name, run := range map[string]func(*testing.T, *moments){"source outage": promoteInAnOutage, "failover while a promote waits": failoverDuringPromote,

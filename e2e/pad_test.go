@@ -15,7 +15,6 @@ import (
 
 	"klink/cmd/lab"
 	"klink/cmd/lab/install"
-	"klink/cmd/lab/labtest"
 	"klink/fetcher/batch"
 	"klink/linker/appender"
 	"klink/linker/ledger"
@@ -147,7 +146,7 @@ func TestPadOnRealKafka(t *testing.T) {
 
 func padOn(t *testing.T, version string) {
 	const topic, goal, chunk = "padded", 1_050_000, 250_000
-	k := labtest.StartKafka(t, lab.KafkaOptions{Version: version, Props: map[string]string{
+	k := startOne(t, lab.KafkaOptions{Version: version, Props: map[string]string{
 		"log.retention.check.interval.ms": "500", "log.segment.delete.delay.ms": "500", "log.initial.task.delay.ms": "500",
 		"log.flush.start.offset.checkpoint.interval.ms": "3600000"}})
 	create(t, k, lab.TopicSpec{Name: topic, Configs: map[string]string{"cleanup.policy": "compact", "retention.ms": "-1"}})
@@ -168,7 +167,7 @@ func padOn(t *testing.T, version string) {
 	if err := k.Brokers()[0].Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.Brokers()[0].Start(within(t, patience)); err != nil {
+	if err := k.Brokers()[0].Start(within(t, 2*patience)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, patience, "the broker", func() bool { _, err := p.Ends(within(t, patience)); return err == nil })

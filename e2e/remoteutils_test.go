@@ -11,7 +11,6 @@ import (
 
 	"klink/cmd/lab"
 	"klink/cmd/lab/install"
-	"klink/cmd/lab/labtest"
 	"klink/cmd/lab/readers"
 )
 
@@ -95,7 +94,7 @@ var goldenAnswers = map[string]readers.RemoteAnswers{
 // judge of what klink writes judges right.
 func TestMM2_JavaReadsGoldenRecords(t *testing.T) {
 	t.Parallel()
-	c := labtest.StartKafka(t, lab.KafkaOptions{})
+	c := startOne(t, lab.KafkaOptions{})
 	writeGolden(t, c)
 	for _, version := range []string{install.Newest, install.Oldest} {
 		for separator, want := range goldenAnswers {

@@ -13,6 +13,7 @@ import (
 // TestG4_Repairs: what people order of mirrors that are halted, unwanted or without
 // a record does on a real broker what it says, and nothing else.
 func TestG4_Repairs(t *testing.T) {
+	t.Parallel()
 	p := startPair(t, lab.KafkaOptions{}, lab.KafkaOptions{})
 	topics := []string{"accepted", "kept", "recreated"}
 	for i, topic := range topics {

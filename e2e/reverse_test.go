@@ -42,6 +42,7 @@ type homeTrip struct {
 // turned around in place, and an application with auto.offset.reset=none reads every
 // record once, whichever side it is on.
 func TestG6_ThereAndBackAgain(t *testing.T) {
+	t.Parallel()
 	h := &homeTrip{p: startPair(t, lab.KafkaOptions{}, lab.KafkaOptions{}), name: "home"}
 	create(t, h.p.src, lab.TopicSpec{Name: homeTopic, Partitions: homePartitions, Configs: lab.KeepEverything()})
 	l := openLink(h.name, h.p.src.Bootstrap()[0], h.p.dst.Bootstrap()[0], homeTopic)
@@ -243,6 +244,7 @@ func turnAround(t testing.TB, code int, args ...string) turned {
 // source's topic is mirrored anew, with its offsets. A topic that lost nothing goes on
 // in place, and the fence that the failover wrote is covered there.
 func TestReverseAfterFailover(t *testing.T) {
+	t.Parallel()
 	p := startPair(t, lab.KafkaOptions{}, lab.KafkaOptions{})
 	for _, topic := range []string{"even", "tail"} {
 		create(t, p.src, lab.TopicSpec{Name: topic, Partitions: 2, Configs: lab.KeepEverything()})

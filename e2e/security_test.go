@@ -13,10 +13,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"golang.org/x/sync/errgroup"
 
 	"klink/cmd/lab"
-	"klink/cmd/lab/labtest"
 	"klink/linker/state"
 )
 
@@ -36,6 +34,7 @@ type secured struct {
 // certificates. Wrong secrets and missing rights are states that name what is
 // wanted and end by themselves; no secret is in any output.
 func TestSecuredClusters(t *testing.T) {
+	t.Parallel()
 	s := startSecured(t)
 	t.Run("logins and rights", func(t *testing.T) { loginsAndRights(t, s) })
 	t.Run("side by side", func(t *testing.T) {
@@ -47,20 +46,10 @@ func TestSecuredClusters(t *testing.T) {
 
 func startSecured(t testing.TB) *secured {
 	t.Helper()
-	s := &secured{}
-	var g errgroup.Group
-	start := func(into **lab.Kafka, security lab.Security) {
-		g.Go(func() error {
-			*into = labtest.StartKafka(t, lab.KafkaOptions{Security: security, Users: []string{principal}})
-			return nil
-		})
-	}
-	start(&s.src, lab.SASLSSL)
-	start(&s.dst, lab.SASLSSL)
-	start(&s.certs, lab.MutualTLS)
-	if err := g.Wait(); err != nil || s.src == nil || s.dst == nil || s.certs == nil {
-		t.Fatal("the clusters did not start")
-	}
+	users := []string{principal}
+	all := startAll(t, lab.KafkaOptions{Security: lab.SASLSSL, Users: users}, lab.KafkaOptions{Security: lab.SASLSSL, Users: users},
+		lab.KafkaOptions{Security: lab.MutualTLS, Users: users})
+	s := &secured{pair: pair{src: all[0], dst: all[1]}, certs: all[2]}
 	for _, k := range []*lab.Kafka{s.src, s.dst} {
 		s.secrets = append(s.secrets, k.Password(principal), k.Password(lab.AdminUser))
 	}

@@ -259,6 +259,7 @@ func testAllClients(t *testing.T, p pair, m moded, all []shape) {
 
 // TestG1_FarStart mirrors a partition that begins at a large offset.
 func TestG1_FarStart(t *testing.T) {
+	t.Parallel()
 	o := lab.KafkaOptions{Props: shapes.BrokerProps()}
 	p := startPair(t, o, o)
 	place := shapes.Place{Topic: "far", Seed: 3}

@@ -23,6 +23,7 @@ import (
 // what it held, and the frozen one wakes: the broker refuses all of it, and
 // nothing of what consumers see changes any more.
 func TestG3_ZombiesAfterAFailover(t *testing.T) {
+	t.Parallel()
 	p := startPair(t, lab.KafkaOptions{}, lab.KafkaOptions{Proxy: true})
 	d := newDoorman(t, p.dst.Broker(1).Proxy())
 	for round := range ZombieRounds.N() {
