@@ -73,6 +73,9 @@ var (
 	ScaleGroups     = Size{Short: 100, Long: 500}
 	// RoundTrips are planned switches there and back.
 	RoundTrips = Size{Short: 2, Long: 10}
+	// EstimateFactor is by how much the time that a plan says may be wrong. Seconds
+	// are few in a short run, and other work on the machine is much of them.
+	EstimateFactor = Size{Short: 4, Long: 2}
 	// SyncedGroups commit once a second for ten partitions each, for SyncedSeconds.
 	SyncedGroups  = Size{Short: 100, Long: 500}
 	SyncedSeconds = Size{Short: 8, Long: 60}
