@@ -3,6 +3,8 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -38,12 +40,14 @@ type mover struct {
 	committed map[int32]int64 // by the last commit that was acknowledged there
 	commits   int             // in which new records were committed
 	at        time.Time       // of the last commit
+	carried   map[int32]int64 // committed at the source and found at the target
 	arrived   map[int32]int64 // offset after the last one delivered at the target
 }
 
 func newMover(maker readers.Maker, topic string) *mover {
 	return &mover{group: topic + "-" + string(maker), topic: topic, maker: maker,
-		next: map[int32]int64{}, committed: map[int32]int64{}, arrived: map[int32]int64{}}
+		next: map[int32]int64{}, committed: map[int32]int64{},
+		carried: map[int32]int64{}, arrived: map[int32]int64{}}
 }
 
 // newMovers makes one of each maker, all at one topic or at two in turn.
@@ -153,13 +157,43 @@ func (m *mover) lastCommit() (commits int, at time.Time) {
 }
 
 // behind is what lay behind the last commit at the source.
-func (m *mover) behind() (n int64) {
+func (m *mover) behind() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.behindLocked(m.committed)
+}
+
+// behindCarried is what lay behind the last commit that was carried for certain:
+// the last one, but for one that came in the moment before the source was killed.
+func (m *mover) behindCarried() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.behindLocked(m.carried)
+}
+
+func (m *mover) behindLocked(commits map[int32]int64) (n int64) {
 	for partition, next := range m.next {
-		n += max(0, next-m.committed[partition])
+		n += max(0, next-commits[partition])
 	}
 	return n
+}
+
+// isCarried tells whether the target has the last commit, and notes it.
+func (m *mover) isCarried(t testing.TB, dst *kadm.Client) bool {
+	t.Helper()
+	there, err := dst.FetchOffsets(within(t, patience), m.group)
+	if err != nil {
+		t.Fatalf("offsets of %s: %v", m.group, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for partition, offset := range m.committed {
+		if o, ok := there.Lookup(m.topic, partition); !ok || o.At != offset {
+			return false
+		}
+	}
+	m.carried = maps.Clone(m.committed)
+	return true
 }
 
 // again counts the records before the cut that were delivered at both clusters,
@@ -218,6 +252,7 @@ func each(movers []*mover, do func(*mover) error) error {
 // nothing translated: after a promotion without reading anything again, after a
 // failover with what lay behind their last commit.
 func TestG6_ConsumersMoveOver(t *testing.T) {
+	t.Parallel()
 	p := startPair(t, lab.KafkaOptions{}, lab.KafkaOptions{})
 	l := openLink("moving", p.src.Bootstrap()[0], p.dst.Bootstrap()[0], "planned", "alive", "dead")
 	l["groups"] = object{"include": []string{"*"}}
@@ -309,7 +344,7 @@ func moveForced(t *testing.T, p pair, k *klink, file string) {
 		}
 		loads = append(loads, load)
 	}
-	awaitMoment(t, k, all)
+	awaitMoment(t, p, k, all)
 	if err := p.src.Broker(1).Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +379,7 @@ func moveForced(t *testing.T, p pair, k *klink, file string) {
 	goOnAtTarget(t, p, all, cuts)
 	for _, m := range all {
 		atTarget, twice := m.again(cuts[m.topic])
-		behind := m.behind()
+		behind := m.behindCarried()
 		t.Logf("%s: %d records lay behind its last commit, %d were read again, %d at the target before the cut", m.group, behind, twice, atTarget)
 		if twice > behind+moverGrace {
 			t.Errorf("%s was given %d records again, and %d lay behind its last commit", m.group, twice, behind)
@@ -360,8 +395,9 @@ func moveForced(t *testing.T, p pair, k *klink, file string) {
 // read on since their last commit, and no commit is on its way: one that the
 // source took and nobody could carry would cost what lay between it and the one
 // before.
-func awaitMoment(t *testing.T, k *klink, all []*mover) {
+func awaitMoment(t *testing.T, p pair, k *klink, all []*mover) {
 	t.Helper()
+	dst := admin(t, p.dst)
 	for _, m := range all {
 		eventually(t, 2*patience, m.group+" to commit", func() bool {
 			n, _ := m.lastCommit()
@@ -383,12 +419,14 @@ func awaitMoment(t *testing.T, k *klink, all []*mover) {
 	})
 	time.Sleep(time.Duration(MoveSeconds.N()) * time.Second) // the load's time is the test's input
 	// All commit when the clock's second changes.
-	eventually(t, patience, "a moment between commits", func() bool {
-		now := time.Now()
-		for _, m := range all {
-			_, at := m.lastCommit()
-			age, behind := now.Sub(at), m.behind()
-			if age < 300*time.Millisecond || age > 900*time.Millisecond || behind < moverRate/20 || behind > 2*moverRate {
+	between := func(m *mover) bool {
+		_, at := m.lastCommit()
+		age, behind := time.Since(at), m.behind()
+		return age > 300*time.Millisecond && age < 900*time.Millisecond && behind > moverRate/20 && behind < 2*moverRate
+	}
+	eventually(t, 2*patience, "a moment between commits", func() bool {
+		for _, is := range []func(*mover) bool{between, func(m *mover) bool { return m.isCarried(t, dst) }, between} {
+			if slices.ContainsFunc(all, func(m *mover) bool { return !is(m) }) {
 				return false
 			}
 		}
