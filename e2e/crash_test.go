@@ -23,10 +23,11 @@ var produceKey = kmsg.NewPtrProduceRequest().Key()
 // runs. At least half of the kills fall while an append is in flight: the proxy
 // of the target counts requests that reached the broker and answers that left it.
 func TestG3_KillsUnderLoad(t *testing.T) {
+	t.Parallel()
 	p := startPair(t, lab.KafkaOptions{}, lab.KafkaOptions{Proxy: true})
 	create(t, p.src, lab.TopicSpec{Name: "orders", Partitions: 4, Configs: lab.KeepEverything()})
 	load, err := lab.StartLoad(context.Background(), p.src, lab.LoadOptions{Topics: []string{"orders"}, Seed: 7,
-		MaxBatch: 50, RecordsPerSecond: 20_000,
+		MaxBatch: 50, RecordsPerSecond: 5_000,
 		// Old records wait for the dead process's session to end: a round would take
 		// ten seconds.
 		From: time.Now(), To: time.Now().Add(time.Hour)})
@@ -99,9 +100,10 @@ func waitFor(t testing.TB, what string, is func() bool) {
 // TestStopDrains: SIGTERM under load ends with exit code 0 within ten seconds
 // and leaves nothing in doubt.
 func TestStopDrains(t *testing.T) {
+	t.Parallel()
 	p := startPair(t, lab.KafkaOptions{}, lab.KafkaOptions{})
 	create(t, p.src, lab.TopicSpec{Name: "orders", Partitions: 2, Configs: lab.KeepEverything()})
-	load, err := lab.StartLoad(context.Background(), p.src, lab.LoadOptions{Topics: []string{"orders"}, Seed: 3, RecordsPerSecond: 10_000})
+	load, err := lab.StartLoad(context.Background(), p.src, lab.LoadOptions{Topics: []string{"orders"}, Seed: 3, RecordsPerSecond: 4_000})
 	if err != nil {
 		t.Fatal(err)
 	}
