@@ -46,7 +46,7 @@ unit: go ## unit tests alone
 	$(GO) test -timeout 10m $(UNIT)
 
 e2e: go ## whole-system tests alone
-	$(GO) test -p 1 -timeout 20m ./e2e/...
+	$(GO) test -p 1 -timeout 25m ./e2e/...
 
 check: fmt vet lint tidy rooms race fuzz-short ## format, vet, staticcheck, tidy, import rules, race detector, short fuzz
 
