@@ -69,6 +69,9 @@ func (c *comparedCopies) of(ctx context.Context, p comparator.CopiedPartition) (
 	case rec.TargetTopic != p.Topic.Target || rec.SourceID != feed.TopicID(p.SourceID) || rec.TargetID != feed.TopicID(p.TargetID):
 		return nil, errOtherMirror
 	}
+	if rec.Mode == control.ModeCheckpoint {
+		none = &comparator.Copied{}
+	}
 	producer := appender.ProducerID(src.SourceClusterID, rec.SourceID, p.Partition, rec.Generation)
 	m, at, err := c.lies.read.Copies(ctx, copies.Partition{Target: feed.Partition{Topic: rec.TargetTopic, Partition: p.Partition}, Producer: producer,
 		Place: maps.Place{Link: c.link.Name, Topic: rec.SourceTopic, Partition: p.Partition, SourceID: rec.SourceID, TargetID: rec.TargetID}})
