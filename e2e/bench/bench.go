@@ -123,8 +123,8 @@ func (b *bench) wantsWarmUp(w workload) bool {
 }
 
 // systemsFor leaves out what cannot do a workload: the loop makes no topics and
-// recodes nothing, MirrorMaker 2 and checkpoint mode keep no offsets. Recoding is
-// compared with nothing, and failovers in checkpoint mode are klink contrast's.
+// recodes nothing, MirrorMaker 2 and checkpoint mode keep no offsets. Recoding and
+// klink compare are set beside no other system, and failovers in checkpoint mode are klink contrast's.
 func systemsFor(w workload, systems []string) []string {
 	return slices.DeleteFunc(slices.Clone(systems), func(s string) bool {
 		switch w.kind {
@@ -134,7 +134,7 @@ func systemsFor(w workload, systems []string) []string {
 			return s == loopSystem || s == driftSystem
 		case keeping:
 			return isMM2(s) || s == driftSystem
-		case recoding:
+		case recoding, comparing:
 			return s != klinkSystem
 		default:
 			return false
@@ -220,6 +220,8 @@ func (b *bench) measure(ctx context.Context, w workload, held loaded, system str
 			r.Values, err = b.failover(ctx, j)
 		case recoding:
 			r.Values, err = b.recoding(ctx, j, held, round)
+		case comparing:
+			r.Values, err = b.comparing(ctx, j, held, round)
 		default:
 			r.Values, err = b.throughput(ctx, j, held, round)
 		}

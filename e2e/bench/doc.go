@@ -36,6 +36,9 @@
 //     the group's last commit at the source is in it.
 //   - Recoding is measured by the processor time of package batch by itself, in
 //     this process, and by that of klink while it mirrors such a log.
+//   - klink compare is timed by its own clock, without the start of its process, and
+//     the bare loop beside it reads both sides with as many connections, an answer
+//     ahead, decompresses and digests; or, beside --no-digest, reads alone.
 //   - Other load of the machine during a run is shown, since it spoils figures.
 //
 // # What it promises

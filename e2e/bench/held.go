@@ -58,6 +58,9 @@ func keepingPledges() []pledge {
 		{"recode", "recoding lz4, MB per CPU s", recodeLZ4, "", 200, true},
 		{"recode", "recoding snappy, MB per CPU s", recodeSnappy, "", 200, true},
 	}
+	all = append(all,
+		pledge{"compare", "MB/s, of the bare loop's", compareShare, "", 0.8, true},
+		pledge{"compare", "--no-digest MB/s, of bare reading's", compareBytesShare, "", 0.8, true})
 	for _, w := range []string{"fill", "pad", "streams1", "streams8", "recode"} {
 		all = append(all, pledge{w, "peak RSS MiB", peakRSS, "", 160, false})
 	}

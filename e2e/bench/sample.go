@@ -106,6 +106,13 @@ const (
 	recodeLZ4    = "recode_lz4_mb_per_cpu_s"
 	recodeSnappy = "recode_snappy_mb_per_cpu_s"
 	wholeRecode  = "whole_mirror_mb_per_cpu_s"
+
+	compareDigests    = "compare_mb_per_s"
+	bareDigests       = "bare_digests_mb_per_s"
+	compareBytes      = "compare_no_digest_mb_per_s"
+	bareBytes         = "bare_reading_mb_per_s"
+	compareShare      = "compare_of_bare"
+	compareBytesShare = "compare_no_digest_of_bare"
 )
 
 // figures turns spans into rates; recordBytes is a record's share of the log.

@@ -14,7 +14,7 @@ func (r results) markdown() string {
 	if r.Size != "long" {
 		b.WriteString("\nThese runs are so short that their figures only show that the program works.\n")
 	}
-	for _, section := range []func() string{r.throughputTable, r.ratioTable, r.keepingTable, r.recodingTable, r.latencyTable, r.startTable, r.idleTable, r.failoverTable, r.heldTable, r.remarks} {
+	for _, section := range []func() string{r.throughputTable, r.ratioTable, r.keepingTable, r.recodingTable, r.comparingTable, r.latencyTable, r.startTable, r.idleTable, r.failoverTable, r.heldTable, r.remarks} {
 		if text := section(); text != "" {
 			b.WriteString("\n" + text)
 		}
@@ -93,6 +93,16 @@ var recodingColumns = []column{
 	{"peak RSS MiB", peakRSS, 0},
 }
 
+var comparingColumns = []column{
+	{"MB/s", compareDigests, 0},
+	{"bare loop with digests MB/s", bareDigests, 0},
+	{"klink : it", compareShare, 2},
+	{"--no-digest MB/s", compareBytes, 0},
+	{"bare reading MB/s", bareBytes, 0},
+	{"klink : it", compareBytesShare, 2},
+	{"peak RSS MiB", peakRSS, 0},
+}
+
 var idleColumns = []column{
 	{"mirror's cores", mirrorCores, 3},
 	{"brokers' cores", brokersCores, 3},
@@ -120,6 +130,10 @@ func (r results) keepingTable() string {
 
 func (r results) recodingTable() string {
 	return r.figureTable("Recoding (MB of uncompressed records by processor time)", recoding, recodingColumns)
+}
+
+func (r results) comparingTable() string {
+	return r.figureTable("klink compare (MB of the logs of both sides)", comparing, comparingColumns)
 }
 
 func (r results) latencyTable() string {

@@ -19,6 +19,7 @@ const (
 	idling          // everything is mirrored and nothing comes
 	switching       // a steady stream, a group that commits, and the source is killed
 	recoding        // batches that have to be written anew
+	comparing       // both sides hold the log, and are compared
 )
 
 // logKind is what a workload's source holds.
@@ -73,6 +74,7 @@ var workloads = []workload{
 	{name: "streams1", kind: keeping, log: streamsLog, partitions: 1, records: amount{20_000, 2_400_000}, valueBytes: 200, batchRecords: 100, codec: batch.CodecLZ4},
 	{name: "streams8", kind: keeping, log: streamsLog, partitions: 8, records: amount{40_000, 8_000_000}, valueBytes: 200, batchRecords: 100, codec: batch.CodecLZ4},
 	{name: "recode", kind: recoding, partitions: 8, records: amount{64 * kib, 2048 * kib}, valueBytes: kib, batchRecords: 100, codec: batch.CodecLZ4, other: batch.CodecSnappy, appendTime: true},
+	{name: "compare", kind: comparing, partitions: 8, records: amount{32 * kib, 1024 * kib}, valueBytes: kib, batchRecords: 100, codec: batch.CodecLZ4},
 }
 
 func workloadNames() []string {
