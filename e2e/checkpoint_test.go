@@ -13,6 +13,7 @@ import (
 
 	"klink/cmd/lab"
 	"klink/cmd/lab/shapes"
+	"klink/comparator"
 	"klink/linker/maps"
 	"klink/translate/exact"
 )
@@ -69,6 +70,24 @@ func TestCheckpointMode(t *testing.T) {
 	}
 	k.stop(t)
 	requireMapped(t, p, topics)
+	requireEqualThroughTheMap(t, file)
+}
+
+// requireEqualThroughTheMap has klink compare find all copies, each once. The target's
+// topics, which were there before, have settings of their own.
+func requireEqualThroughTheMap(t testing.TB, file string) {
+	t.Helper()
+	r, o := compare(t, "-c", file)
+	if r.Failed > 0 || r.Differences != int64(len(r.Configs)) {
+		t.Errorf("klink compare: exit code %d:\n%s%s", o.code, o.out, o.errOut)
+	}
+	for _, topic := range r.Topics {
+		for _, p := range topic.Partitions {
+			if p.Mode != comparator.Checkpoint || p.RecordsCompared == 0 || *p.Duplicates != 0 || *p.Digest != *p.TargetDigest {
+				t.Errorf("%s/%d: %+v", topic.SourceTopic, p.Partition, p)
+			}
+		}
+	}
 }
 
 // produceForeign writes what is not klink's to each partition.

@@ -33,6 +33,7 @@ func TestCompare(t *testing.T) {
 		t.Run("mirrors", func(t *testing.T) { t.Parallel(); compareMirrors(t, p) })
 		t.Run("plants", func(t *testing.T) { t.Parallel(); comparePlants(t, p) })
 		t.Run("audited", func(t *testing.T) { t.Parallel(); auditMirrors(t, p) })
+		t.Run("resumed", func(t *testing.T) { t.Parallel(); compareResumed(t, p) })
 	})
 }
 
@@ -91,7 +92,26 @@ func compareMirrors(t *testing.T, p pair) {
 	if r := load.Stop(); r.Err != nil {
 		t.Error(r.Err)
 	}
+	r, o := compare(t, append(args, "--record", "--yes")...)
 	k.stop(t)
+	if o.code != 0 || !r.Equal {
+		t.Errorf("recorded: exit code %d:\n%s%s", o.code, o.out, o.errOut)
+	}
+	requireRecorded(t, r, args...)
+}
+
+// requireRecorded checks that status tells what a comparison found.
+func requireRecorded(t testing.TB, r comparator.Result, args ...string) {
+	t.Helper()
+	shown, _ := statusOf(t, args...)
+	for _, topic := range r.Topics {
+		for _, p := range topic.Partitions {
+			got, ok := partition(shown.Links[0], topic.SourceTopic, p.Partition)
+			if !ok || got.Audit == nil || got.Audit.Clean == nil || got.Audit.Last.To != p.To || *got.Audit.Last.Digest != *p.Digest || got.Audit.Last.Records != p.RecordsCompared {
+				t.Errorf("%s/%d is on record as %+v, found was %+v", topic.SourceTopic, p.Partition, got.Audit, p)
+			}
+		}
+	}
 }
 
 // plant is a topic that is written to both sides by hand, and what is to be

@@ -38,7 +38,7 @@ func TestSecuredClusters(t *testing.T) {
 	s := startSecured(t)
 	t.Run("logins and rights", func(t *testing.T) { loginsAndRights(t, s) })
 	t.Run("side by side", func(t *testing.T) {
-		for name, run := range map[string]func(*testing.T, *secured){"doors": doors, "token": token, "certificate": certificate, "settings": settings} {
+		for name, run := range map[string]func(*testing.T, *secured){"doors": doors, "token": token, "certificate": certificate, "settings": settings, "access rules": accessRules} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); run(t, s) })
 		}
 	})

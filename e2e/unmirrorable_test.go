@@ -71,4 +71,13 @@ func TestUnmirrorableInCheckpointMode(t *testing.T) {
 			t.Errorf("%s is in mode %s on record", topic, got)
 		}
 	}
+	compared, out := compare(t, "-c", file)
+	if compared.Failed > 0 || compared.Differences != int64(len(compared.Configs)) { // settings are those of before
+		t.Errorf("klink compare: exit code %d:\n%s%s", out.code, out.out, out.errOut)
+	}
+	for _, topic := range compared.Topics {
+		if string(topic.Mode) != modes[topic.SourceTopic] {
+			t.Errorf("%s was compared in mode %s", topic.SourceTopic, topic.Mode)
+		}
+	}
 }
