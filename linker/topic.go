@@ -258,7 +258,7 @@ func (t *topic) report(now time.Time, recorded func(topic string) state.Topic) s
 		r.State, r.Reason, r.Detail, r.Hint = t.troubleState(), string(t.trouble.Reason), t.trouble.Detail, t.trouble.hint()
 	}
 	if t.why != "" && r.Detail == "" {
-		r.Detail = "in checkpoint mode, as offsets cannot be kept: " + t.why
+		r.Detail = "offsets cannot be kept: " + t.why
 	}
 	return r
 }

@@ -27,7 +27,7 @@ func (s *shell) printDescription(r describe.Result) error {
 		fmt.Fprintf(&b, "  source cluster %s, target cluster %s, klink %s\n", orMissing(l.SourceClusterID), orMissing(l.TargetClusterID), orMissing(l.KlinkVersion))
 		writeOrders(&b, l)
 		for _, t := range l.Topics {
-			s.writeTopic(&b, t)
+			s.writeTopic(&b, t, l.Mode)
 		}
 		b.WriteString(groupsSection(state.Report{Links: []state.Link{l.Link}}, true))
 	}
@@ -35,10 +35,14 @@ func (s *shell) printDescription(r describe.Result) error {
 	return err
 }
 
-func (s *shell) writeTopic(b *strings.Builder, t describe.Topic) {
+// writeTopic tells a topic's mode where it is not its link's.
+func (s *shell) writeTopic(b *strings.Builder, t describe.Topic, mode string) {
 	name := t.SourceTopic
 	if t.TargetTopic != t.SourceTopic {
 		name += " -> " + t.TargetTopic
+	}
+	if t.Mode != "" && t.Mode != mode {
+		name += " (" + t.Mode + " mode)"
 	}
 	fmt.Fprintf(b, "\ntopic %s: %s%s\n", name, s.paint(t.State), detailOf(t.Reason, t.Detail, 0))
 	fmt.Fprintf(b, "  source id %s, target id %s", orMissing(t.SourceID), orMissing(t.TargetID))

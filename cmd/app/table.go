@@ -34,6 +34,7 @@ func (s *shell) printStatus(r state.Report, fold bool) error {
 	if todo := hints(r, rows); len(todo) > 0 {
 		b.WriteString("\n" + strings.Join(todo, "\n") + "\n")
 	}
+	b.WriteString(modesSection(r))
 	b.WriteString(auditSection(r))
 	b.WriteString(groupsSection(r, !fold))
 	b.WriteString(checkpointsSection(r))
@@ -99,6 +100,27 @@ func hints(r state.Report, rows []show.Row) []string {
 		}
 	}
 	return out
+}
+
+// modesSection names the topics that are not in their link's mode, and why.
+func modesSection(r state.Report) string {
+	var b strings.Builder
+	for _, l := range r.Links {
+		for _, t := range l.Topics {
+			if t.Mode == "" || t.Mode == l.Mode {
+				continue
+			}
+			why := ""
+			if t.Reason == "" && t.Detail != "" {
+				why = ": " + t.Detail
+			}
+			fmt.Fprintf(&b, "\n%s (%s mode)%s", t.SourceTopic, t.Mode, why)
+		}
+	}
+	if b.Len() > 0 {
+		b.WriteString("\n")
+	}
+	return b.String()
 }
 
 // missing says of a right what is known.

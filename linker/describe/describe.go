@@ -1,6 +1,7 @@
 package describe
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -33,9 +34,10 @@ func Complete(l state.Link, v *control.View) state.Link {
 		add(s.Topic, notReported)
 	}
 	for _, r := range v.Topics(l.Name) {
-		t := state.Topic{SourceTopic: r.SourceTopic, TargetTopic: r.TargetTopic, Mode: l.Mode, State: state.Pending, Partitions: []state.Partition{}}
+		mode := cmp.Or(string(r.Mode), l.Mode)
+		t := state.Topic{SourceTopic: r.SourceTopic, TargetTopic: r.TargetTopic, Mode: mode, State: state.Pending, Partitions: []state.Partition{}}
 		for n := range r.Partitions {
-			t.Partitions = append(t.Partitions, state.Partition{Partition: n, Mode: l.Mode, State: state.Pending, Flags: []string{}})
+			t.Partitions = append(t.Partitions, state.Partition{Partition: n, Mode: mode, State: state.Pending, Flags: []string{}})
 		}
 		add(t, noState)
 	}
