@@ -120,7 +120,7 @@ func (l *Link) ready(ctx context.Context, found []Found) ([]*topic, *Trouble) {
 		return nil, trouble
 	}
 	claimed := l.each(ctx, found, func(f Found, t *topic) *Trouble { return t.claim(ctx, f, there[f.Target]) })
-	decided := l.decide(ctx, claimed, there)
+	decided := l.decide(ctx, l.unlooped(ctx, claimed), there)
 	prepared, trouble := l.o.Catalog.Prepare(ctx, decided, l.recorded)
 	if trouble != nil {
 		return nil, trouble

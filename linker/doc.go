@@ -52,4 +52,7 @@
 //	K12 A topic has one mode, in all its partitions and processes. Where its link may
 //	    mirror it in either, one process decides before anything is written to its
 //	    target, and puts it on record (outlook.go); it stays until the target is another.
+//	K13 Nothing is mirrored to the cluster that it came from, by the control topics of
+//	    all klinks on its way (loops.go). A link of which nothing is on record at its
+//	    source, such as a MirrorMaker 2, is not seen.
 package linker

@@ -82,6 +82,8 @@ type Options struct {
 	// be kept. With UnmirrorableCheckpoint Outlook and Maps are required.
 	Unmirrorable Unmirrorable
 	Outlook      Outlook
+	// Inflows tells of topics that came from the target; nil is not to look.
+	Inflows Inflows
 	// FollowStart has the target's log starts follow the source's. Else the
 	// catalog has to copy the retention settings.
 	FollowStart bool
@@ -139,6 +141,8 @@ type Link struct {
 	// its way to the target, or there was none.
 	clean      bool
 	yieldUntil time.Time
+	// blind: the source did not show its control topic.
+	blind bool
 	// began is when the link began to run; ended: all its partitions have ended.
 	began  time.Time
 	ended  bool

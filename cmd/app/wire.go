@@ -78,6 +78,7 @@ type side struct {
 	groups      *groupSync
 	checkpoints *checkpointWriter
 	outlook     *outlook
+	inflows     *control.InflowReader
 	released    sync.Once
 }
 
@@ -114,6 +115,7 @@ func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps)
 		s.src.Close()
 		return nil, err
 	}
+	s.inflows = control.NewInflowReader(s.src.Admin)
 	s.maps = &mapKeeper{client: s.dst.Maps, log: log}
 	s.srcMap, s.dstMap = leaders.New(s.src.Admin), leaders.New(s.dst.Admin)
 	s.fetch = fetcher.New(fetcher.Options{Client: s.src.Fetch, Short: s.src.Short, Admin: s.src.Admin, Leaders: s.srcMap, Budget: budget,
@@ -148,7 +150,7 @@ func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps)
 			Plan: topics.PlanOptions{ReplicationFactor: l.Topics.ReplicationFactor, Overrides: l.Topics.Configs,
 				CopyRetention: copiesRetention(l)}}),
 		Mode: linkModes[l.Mode], Maps: s.maps, Lease: lease, Groups: sync.port(), Checkpoints: s.checkpoints.port(), Audit: s.audit.port(), Policies: linker.NewPolicies(s.dst.Admin), From: startFrom{l.Start, srcLog},
-		Gaps: gapWays[l.GapFill], Unmirrorable: unmirrorableWays[l.OnUnmirrorable], Outlook: s.outlook, PadLimit: l.PadLimit, Overrun: overrunWays[l.OnRetentionOverrun], FollowStart: !copiesRetention(l),
+		Gaps: gapWays[l.GapFill], Unmirrorable: unmirrorableWays[l.OnUnmirrorable], Outlook: s.outlook, Inflows: s.inflows, PadLimit: l.PadLimit, Overrun: overrunWays[l.OnRetentionOverrun], FollowStart: !copiesRetention(l),
 		OpenStore: storeOpener(s.dst, log, s.opened), Preflight: preflight(s.dst), Limits: plan.DefaultLimits(), Worker: worker, Version: d.Version, Definition: l.Definition(),
 		Logger: d.Logger, Meter: d.Meter,
 	})
@@ -233,6 +235,7 @@ func (s *side) release() {
 		s.srcMap.Close()
 		s.dstMap.Close()
 		s.maps.close()
+		s.inflows.Close()
 		s.src.Close()
 		s.dst.Close()
 	})

@@ -83,6 +83,9 @@ type TopicRecord struct {
 	// Why tells, of a topic in checkpoint mode whose link is in mirror mode, why its
 	// offsets cannot be kept.
 	Why string
+	// Origins are the clusters that the source topic's records came through before they
+	// were on the source, the nearest first, by the source's own record.
+	Origins Clusters
 }
 
 // TopicMode is how one topic is mirrored, as it was decided before anything was.
@@ -168,6 +171,7 @@ type topicValue struct {
 	SourceConfigs map[string]Config `json:"source_configs,omitempty"`
 	Mode          TopicMode         `json:"mode,omitempty"`
 	Why           string            `json:"why,omitempty"`
+	Origins       []string          `json:"origins,omitempty"`
 	// Since is the log offset of the record's first writing (C3); absent in
 	// that first one, whose writer could not know it yet.
 	Since *int64 `json:"since,omitempty"`
@@ -211,13 +215,13 @@ func encodeTopic(r TopicRecord, since *int64) (Key, any) {
 	return Key{Kind: KindTopic, Link: r.Link, Topic: r.SourceTopic}, topicValue{Version: topicVersion(r.Mode),
 		SourceID: encodeID(r.SourceID), TargetTopic: r.TargetTopic, TargetID: encodeID(r.TargetID),
 		Partitions: r.Partitions, Generation: r.Generation, Compacted: r.Compacted,
-		SourceConfigs: r.SourceConfigs.All(), Mode: r.Mode, Why: r.Why, Since: since}
+		SourceConfigs: r.SourceConfigs.All(), Mode: r.Mode, Why: r.Why, Origins: r.Origins.All(), Since: since}
 }
 
 func (v topicValue) record(k Key) (TopicRecord, error) {
 	r := TopicRecord{Link: k.Link, SourceTopic: k.Topic, TargetTopic: v.TargetTopic,
 		Partitions: v.Partitions, Generation: v.Generation, Compacted: v.Compacted,
-		SourceConfigs: NewConfigs(v.SourceConfigs), Mode: v.Mode, Why: v.Why}
+		SourceConfigs: NewConfigs(v.SourceConfigs), Mode: v.Mode, Why: v.Why, Origins: NewClusters(v.Origins...)}
 	switch {
 	case v.TargetTopic == "":
 		return r, errors.New("topic record without a target topic")

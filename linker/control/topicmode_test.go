@@ -10,7 +10,7 @@ import (
 var topicModes = []TopicRecord{
 	{Link: "east-west", SourceTopic: "kept", SourceID: seqID(0), TargetTopic: "dr.kept", TargetID: seqID(16), Partitions: 3, Mode: ModeMirror},
 	{Link: "east-west", SourceTopic: "other", SourceID: seqID(0), TargetTopic: "dr.other", Partitions: 3, Mode: ModeCheckpoint,
-		Why: "partition 1: the target has other records"},
+		Why: "partition 1: the target has other records", Origins: NewClusters("X", "Y")},
 }
 
 // A topic in checkpoint mode is of version 2, so that a klink that would mirror it by
