@@ -39,9 +39,9 @@ type besideSetting struct {
 }
 
 // besideSettings are as much tuned for a switch as it goes, and as it comes.
-// Nothing in either says what its consumers are to see: aborted records, too.
+// By default its consumers see, and it copies, records of aborted transactions.
 var besideSettings = []besideSetting{
-	{name: "failover", sees: lab.ReadUncommitted, soon: 2 * patience},
+	{name: "failover", sees: lab.ReadCommitted, soon: 2 * patience},
 	{name: "default", sees: lab.ReadUncommitted, soon: 5 * patience},
 }
 
