@@ -108,7 +108,7 @@ func startBeside(t *testing.T, s besideSetting) *sideBySide {
 	startMM2(t, b.pair, s.name)
 	topics := slices.Sorted(maps.Keys(besideTopics))
 	l := openLink("beside", b.src.Bootstrap()[0], b.dst.Bootstrap()[0], topics...)
-	l["mode"], l["checkpoint"] = "checkpoint", object{"source_alias": klinkAlias, "target_alias": "t"}
+	l["mode"], l["checkpoint"] = "checkpoint", object{"source_alias": klinkAlias, "target_alias": "t", "interval": "1s"}
 	l["groups"] = object{"include": slices.Sorted(maps.Keys(besideGroups))}
 	b.klink = startKlink(t, "-c", configFile(t, l))
 	return b
@@ -270,14 +270,30 @@ func (b *sideBySide) synced(t *testing.T, group string) map[lab.Partition]int64 
 	return places
 }
 
-// awaitKlink waits until the target has every group where it stands on the source:
-// before the copy of the first record that it has not read. A copy's offset is its
+// checkpointed is where klink's checkpoints say that it goes on.
+func (b *sideBySide) checkpointed(t *testing.T, group string) map[lab.Partition]int64 {
+	t.Helper()
+	all, err := mm2.ReadCheckpoints(within(t, patience), b.dst, klinkAlias, group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	places := map[lab.Partition]int64{}
+	for _, p := range b.partitions() {
+		if c, ok := all[klinkCopy(p)]; ok {
+			places[p] = c.Downstream
+		}
+	}
+	return places
+}
+
+// awaitKlink waits until the target has every group where it stands on the source,
+// by commits and by checkpoints: before the copy of the first record that it has not read. A copy's offset is its
 // number, see requireCopies.
 func (b *sideBySide) awaitKlink(t *testing.T) {
 	t.Helper()
 	for group, want := range b.commits {
 		eventually(t, patience, fmt.Sprintf("klink to carry %s over to %v", group, want), func() bool {
-			return maps.Equal(b.synced(t, group), want)
+			return maps.Equal(b.synced(t, group), want) && maps.Equal(b.checkpointed(t, group), want)
 		})
 	}
 }
@@ -322,22 +338,19 @@ func (b *sideBySide) requireCopy(t *testing.T, at lab.Partition, want []*kgo.Rec
 }
 
 // judge sets side by side what each group reads again of what it had read, where it
-// goes on as the clients of both mirrors are told.
+// goes on as MirrorMaker 2's own client says of both mirrors.
 func (b *sideBySide) judge(t *testing.T) {
 	t.Helper()
 	groups := slices.Sorted(maps.Keys(besideGroups))
 	java, err := readers.Remote(within(t, 4*patience), readers.RemoteJob{Bootstrap: b.dst.Bootstrap(),
-		Groups: map[string][]string{mm2Alias: groups}})
+		Groups: map[string][]string{mm2Alias: groups, klinkAlias: groups}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, group := range groups {
-		places, theirs := b.synced(t, group), map[lab.Partition]int64{}
-		for _, at := range java.Offsets[mm2Alias][group] {
-			theirs[lab.Partition{Topic: at.Topic, Number: at.Partition}] = at.Offset
-		}
+		ours, theirs := places(java.Offsets[klinkAlias][group]), places(java.Offsets[mm2Alias][group])
 		for _, p := range b.partitions() {
-			here, ok := places[p]
+			here, ok := ours[klinkCopy(p)]
 			again := b.commits[group][p] - here
 			there := b.copiesBefore(t, p, b.offset(group, p)) - theirs[p] // 0 for no answer: all again
 			t.Logf("%-8s %-10s klink %d, MirrorMaker 2 %d records again", group, p, again, there)
@@ -346,6 +359,14 @@ func (b *sideBySide) judge(t *testing.T) {
 			}
 		}
 	}
+}
+
+func places(all []readers.Translated) map[lab.Partition]int64 {
+	out := map[lab.Partition]int64{}
+	for _, at := range all {
+		out[lab.Partition{Topic: at.Topic, Number: at.Partition}] = at.Offset
+	}
+	return out
 }
 
 // copiesBefore counts MirrorMaker 2's copies of records before a source offset.
