@@ -42,7 +42,9 @@ func newCheckpointWriter(s *side, l config.Link, lease linker.Lease, d Deps) (*c
 		where.mapTranslator = s.groups.translator
 	} else {
 		where.mapTranslator, w.endCopies = newMapTranslator(l.Name, s.dst.Admin, d.Logger.With("link", l.Name))
-		where.here = func(topic string, partition int32, src int64) exact.Answer { return s.link.Translate(topic, partition, src) }
+		where.here = func(topic string, partition int32, src int64) exact.Answer {
+			return s.link.Translate(topic, partition, src)
+		}
 		where.topic = w.topic
 	}
 	o := checkpoints.Options{Link: l.Name, Policy: policy(l), Client: s.dst.Checkpoints, Copies: where, Source: topicLister{s.src.Admin},
