@@ -22,10 +22,10 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 UNIT = $$($(GO) list ./... | grep -v '^klink/e2e')
 
 # FUZZTIME is per target for "make fuzz"; the short one of "make check" takes at
-# most SHORT_FUZZ seconds per target and SHORT_FUZZ_ALL in all.
+# most SHORT_FUZZ seconds per target and SHORT_FUZZ_ALL in all, several side by side.
 FUZZTIME       ?= 120
 SHORT_FUZZ     := 5
-SHORT_FUZZ_ALL := 60
+SHORT_FUZZ_ALL := 30
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{printf "  %-12s %s\n", $$1, $$2}'
