@@ -59,7 +59,7 @@ func TestCompactedRule(t *testing.T) {
 // TestCompactedAgainstOracle cleans two copies of a log at random, as cleaners
 // do, and loses records here and there. Few keys at a time change nothing.
 func TestCompactedAgainstOracle(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range seeds(60) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		log := keyed(rng, 1+rng.Int64N(300))
 		src, dst := cleaned(rng, log), cleaned(rng, log)

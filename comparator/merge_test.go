@@ -302,7 +302,7 @@ func TestMergeExpiredWhileReading(t *testing.T) {
 // TestMergeAgainstOracle plants differences at random and compares with a walk
 // over all offsets, with other batch boundaries and codecs on each side.
 func TestMergeAgainstOracle(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range seeds(60) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		src := slices.DeleteFunc(numbered(0, 1+rng.Int64N(400)), func(rec) bool { return rng.IntN(10) == 0 })
 		dst := planted(rng, src)

@@ -106,10 +106,19 @@ func TestCompareGoesOnWithTheSame(t *testing.T) {
 	})
 }
 
+// seeds is how many runs of chance a test makes: with -short, which make check uses
+// under the race detector, an eighth of them.
+func seeds(n uint64) uint64 {
+	if testing.Short() {
+		return n / 8
+	}
+	return n
+}
+
 // Wherever a merge may go on, what lies before and what lies behind say together
 // what all of it says, except for shifts that begin anew.
 func TestSettledPlacesCutAnywhere(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range seeds(40) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		src := numbered(0, 400)
 		dst := planted(rng, src)

@@ -186,7 +186,7 @@ func foreign(l *memLog, r *rand.Rand) {
 // whatever becomes of single appends, and however often the process dies, every
 // visible record is copied once, in order, and the map tells where.
 func TestDriftOracle(t *testing.T) {
-	for seed := range uint64(120) {
+	for seed := range seeds(120) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 9))

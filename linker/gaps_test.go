@@ -110,7 +110,7 @@ func shapes(l *memLog, r *rand.Rand, n int, compacted bool) {
 // starts anew, the target holds the same visible records at the same offsets,
 // nothing else, and the same log end.
 func TestG2_GapsOfEveryKind(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range seeds(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 11))

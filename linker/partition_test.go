@@ -51,6 +51,15 @@ func rig(t *testing.T, seed uint64) *mirror {
 	return m
 }
 
+// seeds is how many runs of chance a test makes: with -short, which make check uses
+// under the race detector, a quarter of them.
+func seeds(n uint64) uint64 {
+	if testing.Short() {
+		return n / 4
+	}
+	return n
+}
+
 // start runs a fresh loop, as a new process would.
 func (m *mirror) start(t *testing.T) {
 	t.Helper()
@@ -171,7 +180,7 @@ func fillLog(l *memLog, r *rand.Rand, n int, epoch int32) {
 // TestG3_EveryKindOfLossEndsEqual: whatever becomes of single appends, and
 // however often the process starts anew, the target ends as the source's copy.
 func TestG3_EveryKindOfLossEndsEqual(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range seeds(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 2))
@@ -202,7 +211,7 @@ func TestG3_EveryKindOfLossEndsEqual(t *testing.T) {
 // TestG3_TwoProcessesOnOnePartition: both have the same identity; the broker's
 // sequences serialise them and neither ever puts a record at a wrong offset.
 func TestG3_TwoProcessesOnOnePartition(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range seeds(30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 4))

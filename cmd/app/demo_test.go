@@ -124,7 +124,11 @@ func produceOne(t *testing.T, brokers []string) {
 }
 
 func TestDemoIsStopped(t *testing.T) {
-	for _, at := range []string{"klink mirrors live", "18 ACTIVE", "THE SOURCE IS DEAD"} {
+	moments := []string{"klink mirrors live", "18 ACTIVE", "THE SOURCE IS DEAD"}
+	if testing.Short() {
+		moments = moments[2:] // comes through the other two
+	}
+	for _, at := range moments {
 		t.Run(at, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
