@@ -178,7 +178,7 @@ func (p *pair) auditCopies(ctx context.Context, end int64) (Range, error) {
 		return Range{}, fmt.Errorf("source: %w", err)
 	}
 	p.res.SourceStart, p.res.SourceEnd, p.res.TargetStart, p.res.TargetEnd = &src.Start, &src.LastStable, &dst.Start, &dst.LastStable
-	span := Range{From: max(src.Start, p.copies.floor(dst.Start)), To: min(end, src.LastStable, p.copies.readable(dst.LastStable))}
+	span := Range{From: max(src.Start, p.copies.Begins, p.copies.floor(dst.Start)), To: min(end, src.LastStable, p.copies.readable(dst.LastStable))}
 	span.To = max(span.From, span.To)
 	return span, nil
 }

@@ -30,6 +30,9 @@ type Copied struct {
 	// Runs are in order: on both sides each begins at or behind the end of the one
 	// before.
 	Runs []Run
+	// Begins is the source offset below which it is not known what was copied: another
+	// mirror did that. Nothing is said of it; 0 where all is known.
+	Begins int64
 	// Next is the source offset up to which all is copied that is to be.
 	Next int64
 	// Producer is the id of the mirror's batches on the target: whatever of them is in

@@ -90,7 +90,8 @@ func (p *pair) settleCopies(ctx context.Context) (Range, error) {
 	if err != nil {
 		return Range{}, fmt.Errorf("source: %w", err)
 	}
-	p.res.SourceStart, p.res.SourceEnd, p.res.TargetStart, p.res.TargetEnd = &later.Start, &later.LastStable, &dst.Start, &dst.LastStable
+	start := later.Start
+	p.res.SourceStart, p.res.SourceEnd, p.res.TargetStart, p.res.TargetEnd = &start, &later.LastStable, &dst.Start, &dst.LastStable
 	end := min(src.LastStable, p.copies.readable(dst.LastStable))
 	switch {
 	case end >= src.LastStable:
@@ -101,6 +102,7 @@ func (p *pair) settleCopies(ctx context.Context) (Range, error) {
 			return Range{}, err
 		}
 	}
+	later.Start = max(later.Start, p.copies.Begins)
 	return p.choose(ctx, later, Bounds{Start: p.copies.floor(dst.Start), LastStable: end})
 }
 

@@ -80,6 +80,11 @@ func TestCompareCopies(t *testing.T) {
 		if part.From != 90 || part.To != 120 || part.RecordsCompared != 30 || len(part.Counts) != 0 || *part.Duplicates != 20 || *part.Foreign != 5 {
 			t.Errorf("%+v", part)
 		}
+		taken := c
+		taken.Runs, taken.Begins = c.Runs[1:], 100
+		if p := only(t, w.compare(copying(taken))); p.From != 100 || p.Expired != 0 || p.RecordsCompared != 200 || len(p.Counts) != 0 || *p.SourceStart != 0 {
+			t.Errorf("what another mirror copied is judged: %+v", p)
+		}
 		// Where both sides have lost something, what one has alone has expired.
 		w.trim(Target, 200)
 		w.trim(Source, 50)
@@ -212,6 +217,9 @@ func TestCompareGroupsThroughTheMap(t *testing.T) {
 			commit(Source, group, at[0])
 			commit(Target, group, at[1])
 		}
+		commit(Source, "of another mirror", 3)
+		commit(Target, "of another mirror", 1)
+		c.Runs[0], c.Begins = Run{5, 15, 95}, 5
 		got := map[string]string{}
 		for _, g := range w.compare(func(o *Options) { copying(c)(o); o.Groups = func(string) bool { return true } }).Groups {
 			got[g.Group] = "equal"

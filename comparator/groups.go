@@ -82,8 +82,10 @@ func contrastGroup(before, dst, after committed, copies map[PartitionName]*Copie
 		case copied && (had && first.same(there, c) || has && last.same(there, c)):
 			equal++
 			continue
-		case !copied && (!had || !has || c != nil && len(c.Runs) == 0):
-			continue // it came or went between the looks, or nothing is copied to go on with
+		case c != nil && has && (len(c.Runs) == 0 || last.offset < c.Begins):
+			continue // nothing is copied to go on with, or it is not known where that lies
+		case !copied && (!had || !has):
+			continue // it came or went between the looks
 		case !copied:
 			d.Kind, d.Detail = Missing, "nothing is committed on the target"
 		case !has:

@@ -80,7 +80,20 @@ func (c *comparedCopies) of(ctx context.Context, p comparator.CopiedPartition) (
 	}
 	out := copiedOf(m)
 	out.Next, out.Producer = max(out.Next, at.Src), producer
+	out.Begins = beginsAt(m, out)
 	return out, nil
+}
+
+// beginsAt is where a map begins that goes on from what another mirror copied.
+func beginsAt(m *exact.Map, c *comparator.Copied) int64 {
+	switch {
+	case m.Adopted() == 0:
+		return 0
+	case len(c.Runs) == 0:
+		return c.Next
+	default:
+		return c.Runs[0].Source
+	}
 }
 
 // copiedOf is a map in the comparator's words.
@@ -90,5 +103,6 @@ func copiedOf(m *exact.Map) *comparator.Copied {
 		out.Runs = append(out.Runs, comparator.Run{Source: r.Src, Target: r.Dst, Records: r.Count})
 	}
 	out.Next, _ = m.End()
+	out.Begins = beginsAt(m, out)
 	return out
 }
