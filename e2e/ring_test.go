@@ -11,43 +11,8 @@ import (
 
 	"klink/cmd/lab"
 	"klink/cmd/lab/labtest"
-	"klink/linker/state"
 	"klink/linker/topics"
 )
-
-// TestCheckpointMode_IdentityBothWays: under the identity policy no name tells what
-// came from where, but the batches do. Of two klinks on one topic the one that would
-// send records back to where they came from stops, says so, and goes on doing nothing;
-// the other one mirrors.
-func TestCheckpointMode_IdentityBothWays(t *testing.T) {
-	t.Parallel()
-	var clusters []*lab.Embedded
-	names := []string{"a", "b"}
-	for _, name := range names {
-		clusters = append(clusters, labtest.StartEmbedded(t, lab.EmbeddedOptions{Opts: []kfake.Opt{kfake.ClusterID("two-" + name)}}))
-	}
-	start := func(from, to int) *klink {
-		l := openLink(names[from]+"-"+names[to], clusters[from].Bootstrap()[0], clusters[to].Bootstrap()[0], "orders")
-		l["mode"] = "checkpoint"
-		l["checkpoint"] = object{"source_alias": names[from], "target_alias": names[to], "replication_policy": "identity"}
-		return startKlink(t, "-c", configFile(t, l))
-	}
-	create(t, clusters[0], lab.TopicSpec{Name: "orders", Partitions: ringPartitions})
-	writeRing(t, clusters[0], "orders", 1)
-	there := start(0, 1)
-	awaitSame(t, clusters[0], "orders", clusters[1], "orders")
-	back := start(1, 0)
-	for n := range int32(ringPartitions) {
-		back.awaitHalt(t, "orders", n, state.GoesRound)
-	}
-	writeRing(t, clusters[0], "orders", 2)
-	awaitSame(t, clusters[0], "orders", clusters[1], "orders")
-	if n := ringEnds(t, clusters[0], "orders"); n != 2*ringRecords*ringPartitions {
-		t.Errorf("the first cluster has %d records, %d were written", n, 2*ringRecords*ringPartitions)
-	}
-	there.stop(t)
-	back.stop(t)
-}
 
 // ring is clusters of which each is mirrored to the next, and the last to the
 // first, in checkpoint mode with the default policy.

@@ -9,10 +9,10 @@ import (
 
 // An echo is a batch of the source that another link copied there from the very
 // partition that this one copies to. Copied back, its records would be copied once
-// more by that link, and so on until the disks of both clusters are full. Under the
-// default replication policy names tell of that (topics.Cycle). Under the identity
-// policy they do not, and nothing is on record on this side; but the batch tells,
-// since its producer id follows from where its records came from.
+// more by that link, and so on until the disks of both clusters are full. Names and
+// the source's record keep that from beginning (topics.Cycle, K13). Where neither tells,
+// since names are kept and the source does not show its record, the batch does: its
+// producer id follows from where its records came from.
 
 // echoGenerations is how often the other link may have begun anew, see
 // control.TopicRecord. Each time takes a person who deletes the topic.

@@ -76,7 +76,7 @@ func looped(c loop) *Trouble {
 	}
 	if i.Stopped {
 		return &Trouble{Reason: state.TopicRefused, Detail: "the source topic holds what came from the target's topic: " + by + ", until it was stopped",
-			Hint: "copies would be copied once more: use replication_policy default, which gives them another name, or take the old mirror off the record with klink remove"}
+			Hint: "copies would be copied once more: use replication_policy default, which gives them another name, or take the old mirror off the record with klink remove, and have klink repair --recreate make the target topic anew"}
 	}
 	return &Trouble{Reason: state.TopicRefused, Detail: "the source topic is a mirror of the target's: " + by, Hint: removeHint}
 }

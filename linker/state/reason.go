@@ -147,7 +147,7 @@ var about = map[Reason]About{
 	NotAdopted: {Explanation: "the target holds what a klink wrote, and klink's control topic does not know of it: the topic __klink was lost, or made anew",
 		Hint: "make sure that the mirror was not promoted or failed over, then run klink adopt for the topic; klink goes on once that is on record"},
 	GoesRound: {Explanation: "the source topic holds copies of records of this very target topic: another link mirrors it the other way, and records would go round for ever",
-		Hint: "mirror in one direction only, or name topics by their source in both (checkpoint.replication_policy: default)"},
+		Hint: "mirror in one direction only, or name topics by their source in both (checkpoint.replication_policy: default); where the other link has ended, klink repair --recreate deletes the target topic and copies anew what the source holds"},
 
 	Unreachable:       {Explanation: "no broker answers", Hint: "check addresses, ports and firewalls; klink goes on by itself", Remote: true},
 	Authentication:    {Explanation: "the cluster refused the login or the TLS handshake", Hint: "check mechanism, user name, the password or token file and the certificates; klink reads them again at each login", Remote: true},
