@@ -25,6 +25,7 @@ type counters struct {
 	append                  metric.Float64Histogram
 	fills, doubts           metric.Int64Counter
 	trims                   metric.Int64Counter
+	doubles                 metric.Int64Counter
 
 	whole metric.MeasurementOption // the link's labels alone
 
@@ -36,7 +37,7 @@ type counters struct {
 func newCounters(m metric.Meter, link string, report func() state.Link) (*counters, error) {
 	c := &counters{link: link, sets: make(map[feed.Partition]metric.MeasurementOption),
 		whole: metric.WithAttributeSet(attribute.NewSet(attribute.String("link", link)))}
-	var errs [13]error
+	var errs [14]error
 	c.records, errs[0] = m.Int64Counter("klink.mirrored.records", metric.WithDescription("Records appended to the target"))
 	c.bytes, errs[1] = m.Int64Counter("klink.mirrored.bytes", metric.WithUnit("By"), metric.WithDescription("Bytes of record batches appended to the target"))
 	c.batches, errs[2] = m.Int64Counter("klink.mirrored.batches", metric.WithDescription("Record batches appended to the target"))
@@ -46,6 +47,7 @@ func newCounters(m metric.Meter, link string, report func() state.Link) (*counte
 	c.fills, errs[9] = m.Int64Counter("klink.filled.offsets", metric.WithDescription("Offsets occupied with markers, by the reason of the gap"))
 	c.doubts, errs[10] = m.Int64Counter("klink.fill.doubts", metric.WithDescription("Marker requests of which it was not known at once how much was written"))
 	c.trims, errs[11] = m.Int64Counter("klink.trimmed.offsets", metric.WithDescription("Offsets deleted at the start of the target's logs, as on the source"))
+	c.doubles, errs[13] = m.Int64Counter("klink.possibly.double.records", metric.WithDescription("Records that may have been copied twice in checkpoint mode, at most"))
 	lagRecords, err := m.Int64ObservableGauge("klink.lag.records", metric.WithDescription("Records between the target's end and the source's last stable offset"))
 	errs[6] = err
 	lagSeconds, err := m.Float64ObservableGauge("klink.lag", metric.WithUnit("s"), metric.WithDescription("Age of the oldest record known and not mirrored"))

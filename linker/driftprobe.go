@@ -11,6 +11,7 @@ import (
 	"klink/fetcher/feed"
 	"klink/linker/appender"
 	"klink/linker/drift"
+	"klink/linker/ledger"
 	"klink/linker/plan"
 	"klink/linker/remote"
 	"klink/linker/state"
@@ -60,10 +61,17 @@ func (p *partition) findDrift(ctx context.Context) *stop {
 			at.Src, at.Seq = src, ps.Next()
 		}
 	}
+	double := int64(0)
+	if !ps.Known || ps.LastSequence < 0 {
+		double = drift.MaybeDouble(cursor, at, dst.LogStart, src.LastStable)
+	}
 	if at.Seq, s = p.driftSequence(at, ps); s != nil {
 		return s
 	}
 	if s := p.driftSource(src, at.Src); s != nil {
+		return s
+	}
+	if s := p.doubt(ctx, ledger.Range{From: at.Src, End: at.Src + double, Reason: ledger.Doubled}); s != nil {
 		return s
 	}
 	p.drift.copies.set(m)

@@ -118,10 +118,14 @@ func (b *book) staleKeys() (s *ledger.Stale, news bool) {
 func (b *book) flags() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.stale == nil {
-		return nil
+	var all []string
+	if b.stale != nil {
+		all = append(all, state.PossiblyStaleKeys)
 	}
-	return []string{state.PossiblyStaleKeys}
+	if b.index.Totals()[ledger.Doubled] > 0 {
+		all = append(all, state.PossiblyDouble)
+	}
+	return all
 }
 
 // trackKeys finds out from when on tombstones may have been missed. Where the

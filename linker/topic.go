@@ -268,6 +268,9 @@ func (p *partition) report(now time.Time) state.Partition {
 	s := p.shown.report(now)
 	s.Filled, s.Padded = p.book.counts()
 	s.Flags = append(s.Flags, p.book.flags()...)
+	if n := p.book.doubled(); n > 0 && s.Detail == "" {
+		s.Detail = fmt.Sprintf("up to %d records may have been copied twice", n)
+	}
 	return s
 }
 

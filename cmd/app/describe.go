@@ -45,6 +45,7 @@ func (s *shell) describeCommand() *cli.Command {
 			"  recoded    the records are equal, their batch was written anew\n" +
 			"  split      a batch above the target's limit was written as several\n" +
 			"  accepted   the target holds something else there, and klink repair --accept was given\n" +
+			"  doubled    checkpoint mode: source offsets of which the target may hold a second copy\n" +
 			"  none       klink's own mark, such as a fence\n\n" +
 			"Totals are exact up to the offset that is named with them; neighbouring ranges may be put\n" +
 			"together, then the line has a count for each reason. The record is some seconds old while\n" +

@@ -131,6 +131,17 @@ func position(m *exact.Map, recorded []exact.Run, cursor Position, scan Scan) Po
 	return p
 }
 
+// MaybeDouble is how many records may be copied for the second time where copying goes on
+// at a position: those whose copies came after the cursor and were deleted from the log's
+// start before anybody looked, where the target does not remember the sequence of the last
+// one and no later copy tells. srcEnd is up to where the source can be read.
+func MaybeDouble(cursor, at Position, start, srcEnd int64) int64 {
+	if at.Src > cursor.Src || at.Seq != cursor.Seq {
+		return 0
+	}
+	return max(0, min(start-cursor.Dst, srcEnd-at.Src))
+}
+
 func allRuns(m *exact.Map) (all []exact.Run) {
 	for r := range m.Runs() {
 		all = append(all, r)

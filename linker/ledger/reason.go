@@ -32,6 +32,9 @@ const (
 	// Accepted: the target holds something else than the source, or what the source
 	// does not hold, and an operator accepted that.
 	Accepted Reason = 11
+	// Doubled: in checkpoint mode, source offsets of which the target may hold a second
+	// copy.
+	Doubled Reason = 12
 )
 
 // ReasonBits is how many low bits of a marker's coordinator epoch hold its
@@ -53,7 +56,7 @@ func SplitEpoch(epoch int32) (counter int32, r Reason) {
 
 var names = map[Reason]string{None: "none", Marker: "marker", Aborted: "aborted", Compacted: "compacted",
 	Retention: "retention", Padded: "padded", Recoded: "recoded", Split: "split",
-	Accepted: "accepted"}
+	Accepted: "accepted", Doubled: "doubled"}
 
 // String returns the reason's name as it stands in reports and metrics.
 func (r Reason) String() string {

@@ -82,7 +82,7 @@ type Partition struct {
 
 	Filled int64 `json:"filled"`
 	Padded int64 `json:"padded"`
-	// Flags are Unguarded, Unfenced, PossiblyStaleKeys and Differs.
+	// Flags are Unguarded, Unfenced, PossiblyStaleKeys, PossiblyDouble and Differs.
 	Flags  []string `json:"flags"`
 	Worker string   `json:"worker"`
 	AsOf   Seen     `json:"as_of"`
@@ -97,6 +97,9 @@ const (
 	// Unfenced: the partition was failed over, and it is not certain that the broker
 	// refuses what a klink that was cut off may still send.
 	Unfenced = "UNFENCED"
+	// PossiblyDouble: some records may have been copied twice; the detail and the ledger
+	// have their number at most. Only in checkpoint mode.
+	PossiblyDouble = "POSSIBLY_DOUBLE"
 	// PossiblyStaleKeys: the source's cleaner may have removed tombstones that the
 	// mirror did not see. It stays until the topic is mirrored anew.
 	PossiblyStaleKeys = "POSSIBLY_STALE_KEYS"
