@@ -90,9 +90,9 @@ const (
 	DefaultParallel = 2
 	// DefaultMemoryBytes is the default of klink's limits.fetch_memory.
 	DefaultMemoryBytes = 16 << 20
-	// answersHeld are the Fetch answers of one side that are in memory at a time:
-	// one that is compared, one that is ahead and one that is on its way.
-	answersHeld = 3
+	// answersHeld are the Fetch answers of one side that are in memory at a time: one
+	// that is compared, one that is ahead, one that is fetched and one on its way.
+	answersHeld = 4
 	leastRead   = 64 << 10
 	mostRead    = 16 << 20
 )

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// reader is the Stream of one log's range. It reads one answer ahead, in a
-// goroutine of its own, so that no side waits for the other's network.
+// reader is the Stream of one log's range. It fetches one answer ahead of what it
+// decodes, and decodes one ahead of what is compared, so that nothing waits for the
+// network while there is something to do, nor one side for the other.
 type reader struct {
 	log *log
 	// span is in the log's own offsets.
@@ -22,7 +24,7 @@ type reader struct {
 	// took is told the bytes of each answer; it may be nil.
 	took func(bytes int)
 
-	ahead   chan result // one answer ahead: twice maxBytes in memory
+	ahead   chan result // one answer ahead
 	pending []Block
 	err     error
 }
@@ -45,20 +47,41 @@ func newReader(l *log, span Range, maxBytes int32, d *decoder) *reader {
 	return &reader{log: l, span: span, maxBytes: maxBytes, decoder: d, ahead: make(chan result)}
 }
 
+// piece is an answer from an offset on, or what ended the fetching.
+type piece struct {
+	answer
+	at  int64
+	err error
+}
+
 // run reads until the range is read, ctx ends or something fails.
 func (r *reader) run(ctx context.Context) {
 	defer close(r.ahead)
-	err := r.readAll(ctx)
-	if err == nil {
-		err = io.EOF
-	}
+	inner, cancel := context.WithCancel(ctx)
+	pieces := make(chan piece)
+	var fetching sync.WaitGroup
+	fetching.Go(func() {
+		defer close(pieces)
+		err := r.fetchAll(inner, pieces)
+		if err == nil {
+			err = io.EOF
+		}
+		select {
+		case pieces <- piece{err: err}:
+		case <-inner.Done():
+		}
+	})
+	err := r.decodeAll(ctx, pieces)
+	cancel()
+	fetching.Wait()
 	select {
 	case r.ahead <- result{err: err}:
 	case <-ctx.Done():
 	}
 }
 
-func (r *reader) readAll(ctx context.Context) error {
+// fetchAll asks for one answer after the other.
+func (r *reader) fetchAll(ctx context.Context, pieces chan<- piece) error {
 	empty := 0
 	for at := r.span.From; at < r.span.To && empty < emptyTwice; {
 		a, err := r.log.fetch(ctx, at, r.maxBytes)
@@ -76,14 +99,9 @@ func (r *reader) readAll(ctx context.Context) error {
 		if err := r.log.pace(ctx, a.bytes); err != nil {
 			return err
 		}
-		blocks, next, err := r.blocks(a, at)
-		if err != nil {
-			return err
-		}
-		if p := r.decoder.copies; p != nil {
-			for i := range blocks {
-				p.place(&blocks[i])
-			}
+		next := at
+		for _, p := range a.parts {
+			next = max(next, p.Next)
 		}
 		if next == at && !a.throttled {
 			empty++
@@ -91,13 +109,38 @@ func (r *reader) readAll(ctx context.Context) error {
 		}
 		empty = 0
 		select {
-		case r.ahead <- result{blocks: blocks}:
+		case pieces <- piece{answer: a, at: at}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 		at = next
 	}
 	return nil
+}
+
+// decodeAll makes blocks of the answers, while the next one is on its way. It returns
+// what ended the reading.
+func (r *reader) decodeAll(ctx context.Context, pieces <-chan piece) error {
+	for p := range pieces {
+		if p.err != nil {
+			return p.err
+		}
+		blocks, err := r.blocks(p.answer, p.at)
+		if err != nil {
+			return err
+		}
+		if c := r.decoder.copies; c != nil {
+			for i := range blocks {
+				c.place(&blocks[i])
+			}
+		}
+		select {
+		case r.ahead <- result{blocks: blocks}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return ctx.Err()
 }
 
 // jump goes on at the log's start where retention or a trim overtook the
@@ -115,15 +158,15 @@ func (r *reader) jump(ctx context.Context, at int64) (answer, error) {
 	}
 }
 
-// blocks makes blocks of an answer, and returns the offset to go on from.
-func (r *reader) blocks(a answer, at int64) (out []Block, next int64, err error) {
-	next = at
+// blocks makes blocks of an answer from an offset on.
+func (r *reader) blocks(a answer, at int64) (out []Block, err error) {
+	next := at
 	for _, p := range a.parts {
 		if p.Next <= at {
 			continue
 		}
 		if p.Base >= r.span.To {
-			return append(out, Block{Base: next, Next: r.span.To, Floor: a.start}), r.span.To, nil
+			return append(out, Block{Base: next, Next: r.span.To, Floor: a.start}), nil
 		}
 		b := Block{Base: p.Base, Next: p.Next, Floor: a.start, Records: p.Records}
 		switch {
@@ -132,7 +175,7 @@ func (r *reader) blocks(a answer, at int64) (out []Block, next int64, err error)
 			b.Raw = p.Bytes
 		default:
 			if b.Prints, err = r.decoder.decode(make([]Print, 0, min(p.Records, mostPrints)), p.Bytes); err != nil {
-				return nil, next, fmt.Errorf("batch at offset %d: %w", p.Base, err)
+				return nil, fmt.Errorf("batch at offset %d: %w", p.Base, err)
 			}
 		}
 		out, next = append(out, b), p.Next
@@ -140,7 +183,7 @@ func (r *reader) blocks(a answer, at int64) (out []Block, next int64, err error)
 	if len(a.parts) == 0 {
 		out = append(out, Block{Base: at, Next: at, Floor: a.start})
 	}
-	return out, next, nil
+	return out, nil
 }
 
 // Next returns the next block.
