@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"klink/cmd/lab"
+	"klink/cmd/lab/proc"
 	"klink/fetcher/batch"
 )
 
@@ -85,8 +86,14 @@ func (b *bench) copyByLoop(ctx context.Context, w workload, held loaded) error {
 func (b *bench) klinkCompare(ctx context.Context, w workload, held loaded, values map[string]float64, flags ...string) (float64, error) {
 	args := []string{"compare", "--source", b.pair.src.Bootstrap()[0], "--target", b.pair.dst.Bootstrap()[0], "--topic", w.topic(), "-o", "json"}
 	cmd := exec.CommandContext(ctx, b.launcher.klink, append(args, flags...)...)
-	cmd.Stderr = os.Stderr
-	out, failed := cmd.Output() // differences in settings give exit code 3, and do not matter here
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	peak := watchMemory(cmd.Process.Pid)
+	failed := cmd.Wait() // differences in settings give exit code 3, and do not matter here
+	values[peakRSS] = max(values[peakRSS], peak())
 	var r struct {
 		Failed  int     `json:"failed"`
 		Seconds float64 `json:"seconds"`
@@ -97,7 +104,7 @@ func (b *bench) klinkCompare(ctx context.Context, w workload, held loaded, value
 			} `json:"partitions"`
 		} `json:"topics"`
 	}
-	if err := json.Unmarshal(out, &r); err != nil {
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		return 0, errors.Join(failed, err)
 	}
 	records, findings := int64(0), r.Failed
@@ -110,10 +117,30 @@ func (b *bench) klinkCompare(ctx context.Context, w workload, held loaded, value
 	if records != held.records || findings > 0 {
 		return 0, fmt.Errorf("%w: %d of %d records, %d findings", errCompared, records, held.records, findings)
 	}
-	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		values[peakRSS] = max(values[peakRSS], float64(u.Maxrss)/1024) // in KiB on Linux
-	}
 	return r.Seconds, nil
+}
+
+// watchMemory looks at a process's peak memory until it is asked for it, in MiB. What
+// the kernel tells of a process that has ended is no less than its parent's.
+func watchMemory(pid int) (peak func() float64) {
+	ended, most := make(chan struct{}), make(chan float64)
+	go func() {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		var seen int64
+		for {
+			if n, err := proc.PeakMemory(pid); err == nil {
+				seen = n
+			}
+			select {
+			case <-tick.C:
+			case <-ended:
+				most <- float64(seen) / (1 << 20)
+				return
+			}
+		}
+	}()
+	return func() float64 { close(ended); return <-most }
 }
 
 // bareAtOnce are as many partitions as klink compares at a time.
