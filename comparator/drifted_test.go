@@ -263,3 +263,46 @@ func TestAuditCopies(t *testing.T) {
 		}
 	})
 }
+
+// On a compacted topic a record that has no copy is superseded by what others wrote of
+// its key behind its place, and not by what they wrote before.
+func TestCompareCopiesOfACompactedTopic(t *testing.T) {
+	for name, c := range map[string]struct {
+		at   int // before which run others write the key, 2 is behind all
+		want int64
+	}{"before all": {0, 0}, "in its place": {1, 1}, "behind all": {2, 1}, "never": {3, 0}} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 1, func(t *testing.T, w *world) {
+				compact := []kadm.AlterConfig{{Name: "cleanup.policy", Value: new("compact")}}
+				if r, err := kadm.NewClient(w.clients[Target]).AlterTopicConfigs(t.Context(), compact, "t"); err != nil || r[0].Err != nil {
+					t.Fatal(err, r)
+				}
+				w.write(Source, 0, 0, 10, 3)
+				spans := [][2]int{{0, 3}, {4, 10}}
+				copied := Copied{Next: 10, Producer: 7}
+				end := int64(0)
+				for i := range 3 {
+					if i == c.at {
+						if err := w.clients[Target].ProduceSync(t.Context(), &kgo.Record{Topic: "t", Key: []byte("3"), Value: []byte("of others")}).FirstErr(); err != nil {
+							t.Fatal(err)
+						}
+						end++
+					}
+					if i < len(spans) {
+						from, to := spans[i][0], spans[i][1]
+						w.write(Target, 0, from, to, 3)
+						copied.Runs = append(copied.Runs, Run{int64(from), end, int64(to - from)})
+						end += int64(to - from)
+					}
+				}
+				p := only(t, w.compare(func(o *Options) { copying(copied)(o); o.Keys = true }))
+				if p.Compacted != c.want || p.Counts[Missing] != 1-c.want || p.RecordsCompared != 9 {
+					t.Errorf("%+v", p)
+				}
+				if c.at < 3 && (*p.KeysDiffering != 1 || *p.Keys[0].TargetOffset != map[int]int64{0: 0, 1: 3, 2: 9}[c.at]) {
+					t.Errorf("keys %+v", p.Keys)
+				}
+			})
+		})
+	}
+}
