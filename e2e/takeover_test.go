@@ -116,6 +116,9 @@ func TestMM2_TakeoverStoppedUnderLoad(t *testing.T) {
 	for n := range int32(2) {
 		requireTakenOver(t, p, "orders", n, 0)
 	}
+	if o := command(t, "compare", "-c", file); o.code != 0 {
+		t.Errorf("klink compare finds: %+v", o)
+	}
 	k.stop(t)
 	requireTakenMap(t, p, "orders", *r.Topics[0].Partitions[0].TranslatedFrom)
 }
