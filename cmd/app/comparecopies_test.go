@@ -2,6 +2,7 @@ package app
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -17,12 +18,12 @@ import (
 func TestG9_CompareThroughTheMap(t *testing.T) {
 	src, dst := pairOfClusters(t)
 	makeTopic(t, dst, "east.orders", 2)
-	produce(t, dst, "east.orders", 30)
+	produceOthers(t, dst, "east.orders", 30)
 	k := mirrorWith(t, src, dst, "    mode: checkpoint\n    audit: {enabled: true}\n    groups: {include: [billing]}\n")
 	commitTo(t, src, "billing", "orders", 7)
 	k.await(t, "orders", state.Active)
 	k.await(t, "payments", state.Active)
-	produce(t, dst, "east.orders", 20)
+	produceOthers(t, dst, "east.orders", 20)
 	produce(t, src, "orders", 60)
 	r := k.comparesEqual(t)
 	var foreign int64
@@ -68,6 +69,23 @@ func makeTopic(t testing.TB, c *kfake.Cluster, topic string, partitions int32) {
 		_, err := adm.CreateTopic(t.Context(), partitions, 1, map[string]*string{"message.timestamp.type": new("CreateTime")}, topic)
 		return err
 	})
+}
+
+// produceOthers writes records that are equal to none of produce's, also where both are
+// written at the same time.
+func produceOthers(t testing.TB, c *kfake.Cluster, topic string, records int) {
+	t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.DisableClientMetrics())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	for i := range records {
+		cl.Produce(t.Context(), &kgo.Record{Topic: topic, Key: fmt.Append(nil, i), Value: []byte("of others")}, nil)
+	}
+	if err := cl.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func commitTo(t testing.TB, c *kfake.Cluster, group, topic string, at int64) {
