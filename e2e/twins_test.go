@@ -16,9 +16,10 @@ import (
 // TestG3_TwoKlinksFromTheFirstAppendOn starts two processes on one link at once,
 // with nothing on the target, on records with current and with old timestamps
 // (which the broker forgets the producer of at its next look, here every second).
-// In the end they share both topics, and each shows all of them.
+// In the end they share both topics, and each shows all of them. No other test runs
+// beside it: what one has sent when the other is given the partition has to reach the
+// broker before the other's first batch.
 func TestG3_TwoKlinksFromTheFirstAppendOn(t *testing.T) {
-	t.Parallel()
 	p := startPair(t, lab.KafkaOptions{}, lab.KafkaOptions{Props: map[string]string{"producer.id.expiration.check.interval.ms": "1000"}})
 	now := time.Now()
 	loads := map[string]lab.LoadOptions{
