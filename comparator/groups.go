@@ -2,11 +2,13 @@ package comparator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -231,17 +233,24 @@ func (g *groupLook) fetch(ctx context.Context, side Side, groups []string) map[s
 	}
 	out := make(map[string]fetched)
 	for name, r := range kadm.NewClient(cl).FetchManyOffsets(ctx, groups...) {
-		f := fetched{offsets: make(committed)}
-		if r.Err != nil {
-			f.err = fmt.Errorf("%s: %w", side, r.Err)
-		}
-		r.Fetched.Each(func(o kadm.OffsetResponse) {
-			source, ours := g.names[side][o.Topic]
-			if ours && o.Err == nil && o.At >= 0 {
-				f.offsets[PartitionName{source, o.Partition}] = commit{o.At, o.Metadata}
-			}
-		})
-		out[name] = f
+		out[name] = g.told(side, r)
 	}
 	return out
+}
+
+// told is what a cluster's answer says of one group. One that it does not know has
+// no offsets there: brokers answer so, or with none, and klink's own group is on the
+// target alone.
+func (g *groupLook) told(side Side, r kadm.FetchOffsetsResponse) fetched {
+	f := fetched{offsets: make(committed)}
+	if r.Err != nil && !errors.Is(r.Err, kerr.GroupIDNotFound) {
+		f.err = fmt.Errorf("%s: %w", side, r.Err)
+	}
+	r.Fetched.Each(func(o kadm.OffsetResponse) {
+		source, ours := g.names[side][o.Topic]
+		if ours && o.Err == nil && o.At >= 0 {
+			f.offsets[PartitionName{source, o.Partition}] = commit{o.At, o.Metadata}
+		}
+	})
+	return f
 }

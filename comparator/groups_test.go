@@ -1,9 +1,12 @@
 package comparator
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 func TestContrastGroup(t *testing.T) {
@@ -19,6 +22,25 @@ func TestContrastGroup(t *testing.T) {
 	// 5 was committed between the looks, and 1 went on between them.
 	if d := cmp.Diff(map[int32]Kind{2: Missing, 3: Extra, 4: Changed, 6: Changed}, kinds); d != "" || equal != 2 {
 		t.Fatalf("%d equal; (-want +got)\n%s", equal, d)
+	}
+}
+
+// A cluster that does not know a group has told of it: it has no offsets there. Any
+// other error leaves it unknown.
+func TestUnknownGroupHasNoOffsets(t *testing.T) {
+	g := &groupLook{names: [2]map[string]string{{"t": "t"}, {"copy-of-t": "t"}}}
+	if f := g.told(Source, kadm.FetchOffsetsResponse{Group: "east-klink", Err: kerr.GroupIDNotFound}); f.err != nil || len(f.offsets) != 0 {
+		t.Errorf("an unknown group: %+v", f)
+	}
+	if f := g.told(Target, kadm.FetchOffsetsResponse{Group: "g", Err: kerr.GroupAuthorizationFailed}); !errors.Is(f.err, kerr.GroupAuthorizationFailed) {
+		t.Errorf("a group that may not be described: %+v", f)
+	}
+	known := kadm.FetchOffsetsResponse{Group: "g", Fetched: kadm.OffsetResponses{
+		"copy-of-t": {0: {Offset: kadm.Offset{Topic: "copy-of-t", At: 5, Metadata: "m"}}},
+		"other":     {0: {Offset: kadm.Offset{Topic: "other", At: 9}}}}}
+	f := g.told(Target, known)
+	if d := cmp.Diff(committed{{"t", 0}: {offset: 5, metadata: "m"}}, f.offsets, cmp.AllowUnexported(commit{})); d != "" || f.err != nil {
+		t.Errorf("%v; (-want +got)\n%s", f.err, d)
 	}
 }
 
