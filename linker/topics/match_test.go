@@ -56,6 +56,21 @@ func TestPattern(t *testing.T) {
 	}
 }
 
+// What is wrong with a pattern is told of what was written, and not of what it is
+// wrapped in.
+func TestBadExpressionIsQuotedAsWritten(t *testing.T) {
+	for bad, want := range map[string]string{
+		"/[/":   "missing closing ]: `[`",
+		"/a(/":  "missing closing ): `a(`",
+		"/a\\/": "trailing backslash at end of expression: ``",
+		"/a)b/": "unexpected ): `a)b`",
+	} {
+		if _, err := ParsePattern(bad); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", bad, err, want)
+		}
+	}
+}
+
 func TestMatch(t *testing.T) {
 	for name, c := range map[string]struct {
 		rules    Rules

@@ -31,6 +31,10 @@ func ParsePattern(text string) (Pattern, error) {
 		if len(text) < 3 || text[len(text)-1] != '/' {
 			return Pattern{}, errors.New("a regular expression stands between two slashes; =/name for a name that begins with one")
 		}
+		// It is read by itself first: an error is to be about what was written.
+		if _, err := regexp.Compile(text[1 : len(text)-1]); err != nil {
+			return Pattern{}, fmt.Errorf("is no regular expression: %w", err)
+		}
 		// The whole name, and . for every character: else "/orders|x/" would
 		// select "orders-old".
 		re, err := regexp.Compile(`\A(?s:` + text[1:len(text)-1] + `)\z`)
