@@ -35,6 +35,7 @@ func (s *session) poll(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var reply chan<- polled
+	var before time.Duration // what the poll before took
 	for {
 		select {
 		case <-timer.C:
@@ -56,11 +57,13 @@ func (s *session) poll(ctx context.Context) {
 			reply <- p
 			reply = nil
 		}
-		timer.Reset(max(s.o.Interval-took, took*s.rests()))
+		timer.Reset(max(s.o.Interval-took, min(took, before)*s.rests()))
+		before = took
 	}
 }
 
-// rests is how many times as long as a poll took it rests after it.
+// rests is how many times as long as a poll takes it rests after it. Of two polls the
+// shorter one tells what they take: a single one may have waited for a broker.
 func (s *session) rests() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,6 +177,9 @@ func (s *session) listTarget(ctx context.Context) {
 	}
 	s.mu.Lock()
 	s.desk.Peers(peers, err == nil, asked)
+	if err == nil {
+		s.listedAt = asked
+	}
 	s.mu.Unlock()
 	signal(s.wake)
 }

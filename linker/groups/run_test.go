@@ -3,8 +3,11 @@ package groups
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"klink/linker/control"
 	"klink/linker/groups/commits"
@@ -61,6 +64,51 @@ func TestRunFollowsAndObeys(t *testing.T) {
 	}
 	if g := s.Report(); len(g) != 1 || g[0].Partitions[0].SourceOffset == nil {
 		t.Errorf("without a session the record is shown: %+v", g)
+	}
+}
+
+// Polls that take long rest for long where there is a tail: what it tells is written
+// in between all the same, though the last poll's listing of the target is too old.
+func TestRunListsBetweenPolls(t *testing.T) {
+	p := newPair(t)
+	p.fill(20)
+	p.commit(p.srcAdm, "g", "orders", 0, 2, "")
+	var lists atomic.Int32
+	p.src.ControlKey(kmsg.ListGroups.Int16(), func(kmsg.Request) (kmsg.Response, error, bool) {
+		p.src.KeepControl()
+		lists.Add(1)
+		time.Sleep(700 * time.Millisecond) // so that polls rest for longer than this test waits
+		return nil, nil, false
+	})
+	p.o.Now, p.o.Interval, p.o.Pace.ListedFor = time.Now, 10*time.Millisecond, 900*time.Millisecond
+	tail := memTail{make(chan commits.Batch)}
+	p.o.NewTail = func(_, _ func(string) bool) Tail { return tail }
+	s, err := New(p.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(p.ctx)
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx, p.store) }()
+	p.await(func() bool { o := p.committed("g"); return o != nil && o.At == 2 })
+	var before int32
+	quiet := func() bool { // no poll is under way, and the last one is long ago
+		now := lists.Load()
+		time.Sleep(1100 * time.Millisecond)
+		before = lists.Load()
+		return now == before
+	}
+	p.await(quiet)
+	b := event(5, 0, 0)
+	b.Received, b.Events[0].At, b.Events[0].Partition = time.Now(), time.Now(), 0
+	tail.out <- b
+	p.await(func() bool { return p.committed("g").At == 5 })
+	if now := lists.Load(); now != before {
+		t.Errorf("the source was polled %d times meanwhile, which shows nothing of what is between polls", now-before)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 

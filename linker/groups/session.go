@@ -31,8 +31,6 @@ const (
 	// unprobedFor is how long a partition that nobody has looked at yet is waited
 	// for. One that another worker mirrors looks like that for ever.
 	unprobedFor = 15 * time.Second
-	// listEvery is how often the target's groups are listed at least.
-	listEvery = 3 * time.Second
 	// confirmEvery is how often the ages of offsets that the tail did not mention are
 	// brought up to date.
 	confirmEvery = time.Second
@@ -68,6 +66,7 @@ type session struct {
 	// last are the commands whose last round is under way.
 	last map[int32]bool
 
+	listedAt   time.Time // when the target's groups were last asked for, and told
 	mirrors    map[string]Mirror
 	mirroredAt time.Time
 	reported   map[string]map[int32]Verdict
@@ -145,10 +144,17 @@ func (s *session) follow(ctx context.Context, tail Tail) {
 	}
 }
 
-// meet lists the target's groups where polls are too far apart for that.
+// meet lists the target's groups where polls are too far apart for that: they rest
+// where they take long, and the tail tells of commits in between.
 func (s *session) meet(ctx context.Context) {
-	for s.o.Interval > listEvery && sleep(ctx, listEvery) {
-		s.listTarget(ctx)
+	every := s.o.Pace.ListedFor / 3
+	for sleep(ctx, every) {
+		s.mu.Lock()
+		age := s.o.Now().Sub(s.listedAt)
+		s.mu.Unlock()
+		if age >= every {
+			s.listTarget(ctx)
+		}
 	}
 }
 
