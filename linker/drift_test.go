@@ -346,7 +346,7 @@ func TestDriftHalts(t *testing.T) {
 			m.src.delete(150)
 			return maps
 		}, state.RetentionOverrun},
-		"the maps are lost": {func(*mirror, *memMaps) *memMaps { return newMemMaps() }, state.NotAdopted},
+		"the maps are lost": {func(*mirror, *memMaps) *memMaps { return newMemMaps() }, state.MapLost},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

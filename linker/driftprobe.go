@@ -136,7 +136,7 @@ func (p *partition) beginDrift(ctx context.Context, src, dst feed.Bounds, ps app
 	case s != nil:
 		return nil, at, s
 	case copied:
-		return nil, at, halt(state.NotAdopted, "this link has copied to the target before, and nothing is on record of where the copies lie")
+		return nil, at, halt(state.MapLost, "this link has copied to the target before, and nothing is on record of where the copies lie")
 	}
 	if end, ok := p.takenOver(); ok && end <= dst.LogEnd {
 		return nil, at, halt(state.NotAdopted, "what another mirror copied to the target, up to offset %d, was to be adopted, and where it left off is not on record: give klink adopt --from-mm2 again", end-1)
@@ -185,7 +185,7 @@ func (p *partition) recoverDrift(ctx context.Context, recorded *exact.Map, curso
 			p.log.Info("the target's log is read from its start", "cause", err)
 			from = dst.LogStart
 		case errors.Is(err, drift.ErrUnmapped):
-			return nil, at, halt(state.NotAdopted, "the target's log: %v", err)
+			return nil, at, halt(state.MapLost, "the target's log: %v", err)
 		default:
 			return nil, at, halt(state.Diverged, "the target's log: %v", err)
 		}

@@ -79,6 +79,7 @@ const (
 	Overshot         Reason = "OVERSHOT"
 	Fenced           Reason = "FENCED"
 	NotAdopted       Reason = "NOT_ADOPTED"
+	MapLost          Reason = "MAP_LOST"
 	GoesRound        Reason = "GOES_ROUND"
 )
 
@@ -146,6 +147,8 @@ var about = map[Reason]About{
 		Hint: "find out who took the mirror over before starting it again"},
 	NotAdopted: {Explanation: "the target holds what a klink wrote, and klink's control topic does not know of it: the topic __klink was lost, or made anew",
 		Hint: "make sure that the mirror was not promoted or failed over, then run klink adopt for the topic; klink goes on once that is on record"},
+	MapLost: {Explanation: "this link copied to the target before, in checkpoint mode, and where the copies lie is not on record any more: the topic __klink_map was lost, or made anew",
+		Hint: "nothing is copied, since it could be copied twice; klink repair --recreate deletes the target topic and copies it anew, and until then the target keeps what it has"},
 	GoesRound: {Explanation: "the source topic holds copies of records of this very target topic: another link mirrors it the other way, and records would go round for ever",
 		Hint: "mirror in one direction only, or name topics by their source in both (checkpoint.replication_policy: default); where the other link has ended, klink repair --recreate deletes the target topic and copies anew what the source holds"},
 
