@@ -96,7 +96,7 @@ func (t *topic) claim(ctx context.Context, f Found, there bool) *Trouble {
 		return t.put(ctx, renew(t.link.fresh(), f))
 	case rec.TargetTopic != f.Target:
 		return &Trouble{Reason: state.TopicRefused, Detail: fmt.Sprintf("this link mirrors it to %q so far, now %q is configured", rec.TargetTopic, f.Target),
-			Hint: "undo the change of topics.rename, or use a new link name"}
+			Hint: "undo the change of the topic's name on the target (mode, topics.rename, or checkpoint.source_alias, separator and replication_policy), or use a new link name"}
 	case rec.TargetID.IsZero():
 		return nil
 	case (there || running) && rec.SourceID != f.ID:
