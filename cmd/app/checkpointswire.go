@@ -38,7 +38,7 @@ func newCheckpointWriter(s *side, l config.Link, lease linker.Lease, d Deps) (*c
 	}
 	w := &checkpointWriter{link: l.Name, endCopies: func() {}}
 	where := writtenCopies{last: func(topic string, partition int32) (exact.Run, bool) { return s.link.LastRun(topic, partition) }}
-	if s.groups != nil && s.groups.translator != nil {
+	if s.groups != nil {
 		where.mapTranslator = s.groups.translator
 	} else {
 		where.mapTranslator, w.endCopies = newMapTranslator(l.Name, s.dst.Admin, d.Logger.With("link", l.Name))

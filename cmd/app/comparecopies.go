@@ -39,7 +39,10 @@ func newComparedCopies(ctx context.Context, l config.Link, dst *kafka.Target, me
 	within, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	v, err := control.Read(within, dst.Control)
-	if err != nil && remote.ReasonOf(err) != state.TopicMissing {
+	why := remote.ReasonOf(err)
+	// Whoever may not read the record compares topics of a link in mirror mode by their
+	// offsets.
+	if err != nil && why != state.TopicMissing && (l.Translates() || why != state.NoPermission) {
 		return nil, err
 	}
 	c := &comparedCopies{link: l, view: v, m: leaders.New(dst.Admin)}
@@ -64,7 +67,7 @@ func (c *comparedCopies) of(ctx context.Context, p comparator.CopiedPartition) (
 	rec, known := c.view.Topic(c.link.Name, p.Topic.Source)
 	src, _ := c.view.Link(c.link.Name)
 	switch {
-	case !known:
+	case !known || rec.Mode != control.ModeCheckpoint && !c.link.Translates():
 		return none, nil
 	case rec.TargetTopic != p.Topic.Target || rec.SourceID != feed.TopicID(p.SourceID) || rec.TargetID != feed.TopicID(p.TargetID):
 		return nil, errOtherMirror

@@ -108,3 +108,24 @@ func onCluster(t testing.TB, c *kfake.Cluster, do func(*kadm.Client) error) {
 		t.Fatal(err)
 	}
 }
+
+// A topic that is in checkpoint mode on record stays so when the link's own mode is
+// taken back: its copies go on, its groups' offsets are translated and never written
+// as they are, and compare looks for copies where they lie.
+func TestModeOnRecordHoldsWithoutTheLinks(t *testing.T) {
+	src, dst := pairOfClusters(t)
+	makeTopic(t, dst, "orders", 2)
+	produce(t, dst, "orders", 30)
+	k := mirrorWith(t, src, dst, "    mode: checkpoint\n    checkpoint: {replication_policy: identity}\n")
+	k.await(t, "orders", state.Active)
+	k.stop()
+	commitTo(t, src, "billing", "orders", 7)
+	produce(t, src, "orders", 60)
+	k = mirrorWith(t, src, dst, "    groups: {include: [billing]}\n")
+	k.await(t, "orders", state.Active)
+	r := k.comparesEqual(t)
+	if r.Topics[0].Mode != comparator.Checkpoint || r.Topics[0].Partitions[0].RecordsCompared == 0 || len(r.Groups) != 1 || r.Groups[0].Equal != 1 {
+		t.Errorf("%+v", r)
+	}
+	k.stop()
+}

@@ -53,14 +53,12 @@ func compareLink(ctx context.Context, l config.Link, memory config.Bytes, req Co
 		Keys: req.Keys, NoDigest: req.NoDigest, ACLs: req.ACLs, Expected: expectedSettings(l), MemoryBytes: int64(memory), Progress: req.Progress,
 		Limit: limiter(l.Limits.BytesPerSecond)}
 	co.Mode = comparedModes[l.Mode]
-	if l.Translates() {
-		lie, err := newComparedCopies(ctx, l, dst, memory)
-		if err != nil {
-			return r, fmt.Errorf("target: %w", err)
-		}
-		defer lie.close()
-		co.Copies = lie.of
+	lie, err := newComparedCopies(ctx, l, dst, memory)
+	if err != nil {
+		return r, fmt.Errorf("target: %w", err)
 	}
+	defer lie.close()
+	co.Copies = lie.of
 	if req.Keep != nil {
 		co.Resume, co.Keep = req.Saved(l.Name), func(s comparator.Saved) { req.Keep(l.Name, s) }
 	}

@@ -24,7 +24,8 @@ import (
 type groupSync struct {
 	link string
 	sync *groups.Syncer
-	// translator is nil where all copies keep their offsets; endTranslator ends it.
+	// translator is asked of topics that are in checkpoint mode on record, whatever the
+	// link is configured to; endTranslator ends it.
 	translator    *mapTranslator
 	endTranslator func()
 
@@ -63,12 +64,10 @@ func newGroupSync(o groupOptions) (*groupSync, error) {
 	if l.Groups.Tail == config.TailAuto {
 		g.NewTail = newTail(o.src.Follow, o)
 	}
-	out := &groupSync{link: l.Name, endTranslator: func() {}}
-	if l.Translates() {
-		out.translator, out.endTranslator = newMapTranslator(l.Name, o.dst.Admin, o.deps.Logger.With("link", l.Name))
-		out.translator.here, out.translator.topic = o.translate, out.topic
-		g.Translator = out.translator
-	}
+	out := &groupSync{link: l.Name}
+	out.translator, out.endTranslator = newMapTranslator(l.Name, o.dst.Admin, o.deps.Logger.With("link", l.Name))
+	out.translator.here, out.translator.topic = o.translate, out.topic
+	g.Translator = out.translator
 	if out.sync, err = groups.New(g); err != nil {
 		out.endTranslator()
 		return nil, err

@@ -50,10 +50,11 @@ type Target struct {
 	Admin *kgo.Client
 	// Control is for the control topic alone; it may produce and consume.
 	Control *kgo.Client
-	// Maps is for the topic of maps alone, like Control; nil where the link is not in
-	// checkpoint mode.
+	// Maps is for the topic of maps alone, like Control. A topic that is in checkpoint
+	// mode on record stays so, whatever the link is configured to by now.
 	Maps *kgo.Client
-	// Checkpoints is for MirrorMaker 2's topics alone; nil where Maps is.
+	// Checkpoints is for MirrorMaker 2's topics alone; nil where the link is configured
+	// for none.
 	Checkpoints *kgo.Client
 	// Markers and MarkerBulks are for WriteTxnMarkers alone (K6).
 	Markers     *kgo.Client
@@ -88,12 +89,12 @@ func OpenTarget(o Options) (*Target, error) {
 	m := newMaker(o, o.Link.Target)
 	t := &Target{maker: m}
 	err := m.makeAll(map[role]**kgo.Client{roleSlow: &t.Slow, roleTargetAdmin: &t.Admin, roleControl: &t.Control,
-		roleMarkers: &t.Markers, roleMarkerBulks: &t.MarkerBulks})
+		roleMaps: &t.Maps, roleMarkers: &t.Markers, roleMarkerBulks: &t.MarkerBulks})
 	if err == nil {
 		t.Lanes, err = m.makeMany(roleProduce, o.Link.Limits.ConnectionsPerBroker)
 	}
 	if err == nil && o.Link.Translates() {
-		err = m.makeAll(map[role]**kgo.Client{roleMaps: &t.Maps, roleCheckpoints: &t.Checkpoints})
+		err = m.makeAll(map[role]**kgo.Client{roleCheckpoints: &t.Checkpoints})
 	}
 	if err == nil && len(o.Link.Groups.Include) > 0 {
 		t.Commits, err = m.makeMany(roleCommit, commitConnections)

@@ -314,6 +314,10 @@ func TestClientsByRole(t *testing.T) {
 	if len(target.Lanes) != 3 {
 		t.Errorf("%d lanes", len(target.Lanes))
 	}
+	// A topic may be in checkpoint mode by its record alone.
+	if target.Maps == nil || target.Checkpoints != nil {
+		t.Errorf("of a link in mirror mode: maps %v, checkpoints %v", target.Maps, target.Checkpoints)
+	}
 	source, err := OpenSource(o)
 	if err != nil {
 		t.Fatal(err)

@@ -159,7 +159,7 @@ func (s *session) decide(ctx context.Context, groups []string) []*task {
 }
 
 // translate asks where offsets lie; not under the lock, since the link's own report
-// asks this session for its part. nil where copies keep their offsets.
+// asks this session for its part.
 func (s *session) translate(places []Place, mirrors map[string]Mirror) map[Place]exact.Answer {
 	if s.o.Translator == nil {
 		return nil

@@ -47,8 +47,8 @@ type Place struct {
 // Look is what a group is decided on.
 type Look struct {
 	Mirrors map[string]Mirror // by source topic
-	// Translated is where source offsets of topics that drift lie on the target; nil is
-	// at the same numbers.
+	// Translated is where source offsets of topics that drift lie on the target; of one
+	// that is missing that is not known.
 	Translated map[Place]exact.Answer
 	// Committed are the group's offsets on the target, with Metadata; Untold those
 	// that it did not tell; Trouble is why it told none at all.
@@ -101,7 +101,7 @@ func wantedOf(places []Place, l Look) map[feed.Partition]int64 {
 // number, as on topics that keep their offsets. One that was not asked for is not known
 // (exact.None).
 func (l Look) translated(p Place) *exact.Answer {
-	if l.Translated == nil || !l.Mirrors[p.Partition.Topic].Drifts {
+	if !l.Mirrors[p.Partition.Topic].Drifts {
 		return nil
 	}
 	a := l.Translated[p]

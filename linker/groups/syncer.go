@@ -35,8 +35,8 @@ type Options struct {
 	// MirrorOf gives the mirror of a source topic by the link's configuration;
 	// false where it is not selected.
 	MirrorOf func(sourceTopic string) (target string, ok bool)
-	// Translator tells where records of topics in checkpoint mode lie; nil is that
-	// copies keep theirs.
+	// Translator tells where records of topics in checkpoint mode lie; without one their
+	// offsets are not carried over (Unmapped).
 	Translator Translator
 	// Topics are the link's topics as in its report.
 	Topics func() []state.Topic

@@ -104,6 +104,21 @@ func TestCopyWithoutTranslation(t *testing.T) {
 	p.want("g", 4)
 }
 
+// TestCopyWithoutTranslator: a topic that is in checkpoint mode on record gets no
+// offset of the source's where nobody can say where that lies.
+func TestCopyWithoutTranslator(t *testing.T) {
+	p := newPair(t)
+	p.fill(40)
+	p.store.topics[0].Mode = control.ModeCheckpoint
+	p.restart()
+	p.commit(p.srcAdm, "g", "orders", 0, 4, "m")
+	got := p.sync()
+	p.wantReason(got["g"], 0, Unmapped)
+	if o := p.committed("g"); o != nil {
+		t.Errorf("written: %+v", o)
+	}
+}
+
 // memTranslator is a map of partition 0; other partitions are not known.
 type memTranslator struct {
 	mu sync.Mutex
