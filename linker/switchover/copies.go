@@ -25,9 +25,10 @@ type CopiedPartition struct {
 	Producer int64
 }
 
-// copies asks for the map of a partition, nil where it is in mirror mode.
+// copies asks for the map of a partition, nil where it is in mirror mode: that takes
+// no right on the topic of maps, which such a link does not have.
 func (s *Switch) copies(ctx context.Context, f *fate) (*exact.Map, error) {
-	if s.o.Copies == nil || f.m.TargetID.IsZero() {
+	if s.o.Copies == nil || f.m.TargetID.IsZero() || f.m.keepsOffsets {
 		return nil, nil
 	}
 	m, err := s.o.Copies.Copies(ctx, CopiedPartition{Source: f.source(), Target: f.place(),

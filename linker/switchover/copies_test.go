@@ -2,6 +2,7 @@ package switchover
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -148,5 +149,33 @@ func TestTheFenceNoteSaysWhatItMeans(t *testing.T) {
 	drifting.facts.copies = drifted(t)
 	if fenceNote([]*fate{drifting}) != noteFence || fenceNote([]*fate{drifting, mirrored}) != noteWayHome {
 		t.Error("the way home is told of where there is none, or is not")
+	}
+}
+
+// unreadable is a topic of maps that may not be read.
+type unreadable struct{}
+
+func (unreadable) Copies(context.Context, CopiedPartition) (*exact.Map, error) {
+	return nil, errors.New("missing right")
+}
+
+// A topic that is on record in mirror mode is switched over without its link's
+// having a right on the topic of maps.
+func TestMirrorModeAsksForNoMap(t *testing.T) {
+	for _, c := range []struct {
+		link, topic control.TopicMode
+		asks        bool
+	}{
+		{control.ModeMirror, "", false},
+		{control.ModeMirror, control.ModeCheckpoint, true},
+		{control.ModeCheckpoint, "", true},
+		{control.ModeCheckpoint, control.ModeMirror, false},
+		{"", "", true},
+	} {
+		kept := keepsOffsets(control.TopicRecord{Mode: c.topic}, control.LinkRecord{Mode: string(c.link)})
+		f := &fate{part: part{m: &mirror{TopicRecord: control.TopicRecord{TargetID: feed.TopicID{1}}, keepsOffsets: kept}}}
+		if _, err := (&Switch{o: Options{Copies: unreadable{}}}).copies(t.Context(), f); (err != nil) != c.asks {
+			t.Errorf("%+v: %v", c, err)
+		}
 	}
 }

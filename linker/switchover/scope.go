@@ -1,6 +1,7 @@
 package switchover
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -14,6 +15,8 @@ import (
 type mirror struct {
 	control.TopicRecord
 	intent intent.Intent
+	// keepsOffsets: it is on record in mirror mode, and has no map of copies.
+	keepsOffsets bool
 }
 
 // part is one partition of a mirror.
@@ -49,7 +52,8 @@ func newScope(st Store, link string, names []string) (*scope, error) {
 	}
 	sc := &scope{link: rec, intents: st.Intents(link)}
 	for _, t := range st.Topics(link) {
-		m := &mirror{TopicRecord: t, intent: sc.intents.Of(t.SourceTopic)}
+		m := &mirror{TopicRecord: t, intent: sc.intents.Of(t.SourceTopic),
+			keepsOffsets: keepsOffsets(t, rec)}
 		switch {
 		case slices.Contains(names, t.SourceTopic):
 		case len(names) > 0, m.intent.Want == intent.Removed, m.intent.Reversed():
@@ -66,6 +70,12 @@ func newScope(st Store, link string, names []string) (*scope, error) {
 		return nil, fmt.Errorf("topics of link %q: %w", link, ErrUnknown)
 	}
 	return sc, nil
+}
+
+// keepsOffsets tells whether a topic is on record in mirror mode; where its own record
+// says nothing, its link's does.
+func keepsOffsets(t control.TopicRecord, l control.LinkRecord) bool {
+	return cmp.Or(t.Mode, control.TopicMode(l.Mode)) == control.ModeMirror
 }
 
 // parts are the partitions of some mirrors. A mirror whose target topic was never
