@@ -212,7 +212,7 @@ func (d *Desk) Record(group string, l Look, commits []Commit, standings []Standi
 		if !was {
 			o = control.GroupOffset{Topic: t.Topic, Partition: t.Partition, Previous: feed.Unknown, Written: feed.Unknown, SourceOffset: feed.Unknown}
 		}
-		if s.Verdict == SourceDeleted && s.Target == feed.Unknown {
+		if f.over(s) {
 			delete(all, t) // the copy has expired: nothing is left to know of
 			continue
 		}
@@ -236,6 +236,12 @@ func (d *Desk) Record(group string, l Look, commits []Commit, standings []Standi
 		return compare(feed.Partition{Topic: a.Topic, Partition: a.Partition}, feed.Partition{Topic: b.Topic, Partition: b.Partition})
 	})
 	return next, next.Accepted != l.Record.Accepted || differs(l.Record.Offsets, next.Offsets)
+}
+
+// over tells whether there is nothing more to know of a partition: neither side has an
+// offset, and none that klink wrote can come yet (U4).
+func (f *fact) over(s Standing) bool {
+	return s.Verdict == SourceDeleted && s.Target == feed.Unknown && !f.own.pending()
 }
 
 // differs tells whether more than times differ.
@@ -290,7 +296,7 @@ func (d *Desk) Stand(group string, standings []Standing, outcomes []Outcome, now
 			s.Verdict = MetadataDropped
 		}
 		f.target, f.stands, f.verdict = s.Target, s.Source.stands(s.Target), s.Verdict
-		if s.Verdict == SourceDeleted && s.Target == feed.Unknown {
+		if f.over(s) {
 			delete(e.facts, s.Source.Partition)
 			continue
 		}

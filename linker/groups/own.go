@@ -39,6 +39,9 @@ func (o *own) unanswered(offset int64, now time.Time) {
 	o.late = append(o.late, attempt{offset, now.Add(lateFor)})
 }
 
+// pending tells whether some commit may yet be carried out.
+func (o *own) pending() bool { return len(o.late) > 0 }
+
 // settle drops what cannot be carried out any more.
 func (o *own) settle(now time.Time) {
 	o.late = slices.DeleteFunc(o.late, func(a attempt) bool { return a.until.Before(now) })
