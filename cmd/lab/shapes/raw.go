@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -28,15 +29,42 @@ func newRaw(ctx context.Context, c lab.Cluster, topic string) (*raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	metadata, err := kadm.NewClient(client).Metadata(ctx, topic)
-	if err == nil {
-		err = metadata.Topics[topic].Err
-	}
-	if err != nil {
+	w := &raw{client: client}
+	if w.topic, err = ledTopic(ctx, kadm.NewClient(client), topic); err != nil {
 		client.Close()
 		return nil, fmt.Errorf("write to %s: %w", topic, err)
 	}
-	return &raw{client: client, topic: metadata.Topics[topic]}, nil
+	return w, nil
+}
+
+// ledTopic waits until a broker tells of the topic that all its partitions have
+// leaders, and of those: one that is behind the others may not know of it yet.
+func ledTopic(ctx context.Context, admin *kadm.Client, topic string) (kadm.TopicDetail, error) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		m, err := admin.Metadata(ctx, topic)
+		if err != nil {
+			return kadm.TopicDetail{}, err
+		}
+		if isLed(m.Topics[topic], m.Brokers.NodeIDs()) {
+			return m.Topics[topic], nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return kadm.TopicDetail{}, fmt.Errorf("wait for its leaders: %w (last: %v)", ctx.Err(), m.Topics[topic].Err)
+		}
+	}
+}
+
+func isLed(t kadm.TopicDetail, brokers []int32) bool {
+	for _, p := range t.Partitions {
+		if p.Err != nil || !slices.Contains(brokers, p.Leader) {
+			return false
+		}
+	}
+	return t.Err == nil && len(t.Partitions) > 0
 }
 
 func (w *raw) close() { w.client.Close() }
