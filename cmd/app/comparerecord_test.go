@@ -80,7 +80,9 @@ func TestCompareRecordsDifferences(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.out), &got); err != nil || r.code != 3 || got.Differences != 196 || len(got.Recorded) != 1 || got.Recorded[0].Partitions != 2 || len(book.result) != 1 {
 		t.Errorf("%v %+v %+v", err, r, got)
 	}
-	parts.AuditBook = func(context.Context, *config.Config) (AuditBook, error) { return nil, unknownLink() }
+	parts.AuditBook = func(context.Context, *config.Config) (AuditBook, error) {
+		return nil, unknownLink("east", state.Report{})
+	}
 	parts.Compare = nil
 	if r := execute(t.Context(), parts, "compare", "-c", configFile(t, "", "east"), "--record", "--yes"); r.code != 1 || !strings.Contains(r.err, "knows no link of this name") {
 		t.Errorf("%+v", r)

@@ -26,7 +26,7 @@ func openConsole(ctx context.Context, cfg *config.Config) (Console, error) {
 	}
 	if _, ok := r.view.LinkReport(r.name); !ok {
 		r.dst.Close()
-		return nil, unknownLink()
+		return nil, unknownLink(r.name, r.view.Report())
 	}
 	return &console{recorded: r}, nil
 }

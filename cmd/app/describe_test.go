@@ -254,3 +254,14 @@ func TestDescribeFromTheTargetAlone(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 }
+
+// Whoever asks for a link that is not there is told which are.
+func TestUnknownLinkNamesThoseOnRecord(t *testing.T) {
+	known := state.Report{Links: []state.Link{{Name: "east"}, {Name: "west"}}}
+	if got := unknownLink("wst", known).Error(); !strings.HasSuffix(got, `of this name: "wst"; on record there: "east", "west"`) {
+		t.Error(got)
+	}
+	if got := unknownLink("wst", state.Report{}).Error(); !strings.HasSuffix(got, "on record there: none") {
+		t.Error(got)
+	}
+}

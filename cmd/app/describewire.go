@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"klink/cmd/config"
 	"klink/cmd/kafka"
@@ -105,12 +107,20 @@ func (r *recorded) stated(running *state.Report) (state.Report, error) {
 	if own, ok := r.view.LinkReport(r.name); ok {
 		return own, nil
 	}
-	return state.Report{}, unknownLink()
+	return state.Report{}, unknownLink(r.name, r.view.Report())
 }
 
-// unknownLink is about a target that another link, or none, writes to.
-func unknownLink() error {
-	return fmt.Errorf("the target's control topic %s knows no link of this name", control.TopicName)
+// unknownLink is about a target that another link, or none, writes to. known is what
+// is on record there.
+func unknownLink(name string, known state.Report) error {
+	var names []string
+	for _, l := range known.Links {
+		names = append(names, strconv.Quote(l.Name))
+	}
+	if len(names) == 0 {
+		names = []string{"none"}
+	}
+	return fmt.Errorf("the target's control topic %s knows no link of this name: %q; on record there: %s", control.TopicName, name, strings.Join(names, ", "))
 }
 
 // scanOptions say how ledgers are brought forward, and where failures go.

@@ -40,7 +40,7 @@ func (t *translation) byMap(ctx context.Context) error {
 	}
 	report, ok := view.LinkReport(t.link.Name)
 	if !ok {
-		return unknownLink()
+		return unknownLink(t.link.Name, view.Report())
 	}
 	m := &mapped{translation: t, view: view, report: report, lines: map[translate.Partition]translate.Line{}, details: map[translate.Partition]string{}}
 	offsets, err := m.offsets(reading)
