@@ -9,11 +9,11 @@ var (
 	failingOver = switching{name: "failover", do: Switcher.Failover, access: TargetAlone, look: LookOnly,
 		effect: "Mirroring of these topics ends for good: what the source has beyond is lost to the target, and\nwhat was under way is shut out by a fence. The source's own settings come into force.",
 		next: "These topics are STOPPED: no klink writes to them any more. Producers and consumers may go on at\n" +
-			"the target, consumers from their committed offsets. klink reverse is the way home."}
+			"the target, consumers from their committed offsets. In mirror mode klink reverse is the way home;\nin checkpoint mode a link of its own is."}
 	promoting = switching{name: "promote", do: Switcher.Promote, access: BothSides, look: BothSides,
 		effect: "Mirroring of these topics ends for good, all together, once the target has all that the source\nhas; until then nothing changes. Producers must have stopped at the source.",
 		next: "These topics are STOPPED: no klink writes to them any more. Producers and consumers may go on at\n" +
-			"the target, consumers from their committed offsets. klink reverse mirrors the other way."}
+			"the target, consumers from their committed offsets. In mirror mode klink reverse mirrors the other\nway; in checkpoint mode a link of its own does."}
 )
 
 func (s *shell) forecastCommand() *cli.Command {
@@ -57,7 +57,7 @@ func (s *shell) failoverCommand() *cli.Command {
 			"partition that could not be fenced is listed as UNFENCED, and this command exits with 1;\n" +
 			"give it again to do the rest. Doing so is always safe.\n\n" +
 			"Afterwards the topics are STOPPED, for good and for every klink. Producers and consumers go on\n" +
-			"at the target. klink reverse is the way home, klink repair --recreate starts over.\n\n" + switchNumbers,
+			"at the target. klink reverse is the way home in mirror mode, klink repair --recreate starts over.\n\n" + switchNumbers,
 		Flags:  changingFlags(),
 		Action: func(c *cli.Context) error { return s.switchOver(c, failingOver) },
 	}
@@ -77,7 +77,7 @@ func (s *shell) promoteCommand() *cli.Command {
 			"--timeout is over: exit code 4, with the numbers. Mirroring goes on; give it again, or use\n" +
 			"klink failover to go on without what is missing.\n\n" +
 			"Afterwards the topics are STOPPED, for good and for every klink. Consumers that committed\n" +
-			"read nothing again. klink reverse mirrors the other way.\n\n" + switchNumbers,
+			"read nothing again. In mirror mode klink reverse mirrors the other way.\n\n" + switchNumbers,
 		Flags:  changingFlags(timeoutFlag(promoteTimeout, "wait up to `TIME` until all is mirrored")),
 		Action: func(c *cli.Context) error { return s.switchOver(c, promoting) },
 	}

@@ -44,7 +44,7 @@ func (i Intent) Hint() string {
 	case i.Reversed():
 		return fmt.Sprintf("run klink with the file of link %q", i.Cause.Next)
 	case i.Want == Stopped:
-		return "the target topic may be written to; klink reverse mirrors the other way, klink repair --recreate begins anew"
+		return "the target topic may be written to; klink reverse mirrors the other way where it was in mirror mode, klink repair --recreate begins anew"
 	case i.Want == Removed:
 		return "take the topic out of topics.include; klink repair --recreate begins anew, klink adopt goes on with what is there"
 	}
