@@ -122,7 +122,7 @@ func (s *shell) compare(c *cli.Context) error {
 		err = wanted.missed()
 	}
 	if err != nil {
-		return fmt.Errorf("compare: %w", err)
+		return inCommand("compare", err)
 	}
 	all := compareResult{Result: r}
 	var failed error

@@ -60,3 +60,17 @@ func TestCompareResume(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// A command is named once before what was wrong with how it was called.
+func TestCommandIsNamedOnce(t *testing.T) {
+	wrong := &UsageError{Command: "compare", What: "--resume: no such file"}
+	for err, want := range map[error]string{
+		inCommand("compare", wrong):                         wrong.Error(),
+		inCommand("compare", errors.New("target: refused")): "compare: target: refused",
+		inCommand("adopt", wrong):                           "adopt: " + wrong.Error(),
+	} {
+		if err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

@@ -35,6 +35,15 @@ func (e *UsageError) Error() string {
 	return fmt.Sprintf("%s: %s; see klink %s --help", e.Command, e.What, e.Command)
 }
 
+// inCommand puts the command's name before an error that does not name it already.
+func inCommand(command string, err error) error {
+	var usage *UsageError
+	if errors.As(err, &usage) && usage.Command == command {
+		return err
+	}
+	return fmt.Errorf("%s: %w", command, err)
+}
+
 // LossError is a refusal: what was asked for would lose data.
 type LossError struct {
 	Command string

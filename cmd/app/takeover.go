@@ -168,18 +168,18 @@ func (s *shell) takeover(c *cli.Context) error {
 	}
 	taker, err := s.parts.Takeover(c.Context, cfg)
 	if err != nil {
-		return fmt.Errorf("adopt: %w", err)
+		return inCommand("adopt", err)
 	}
 	defer taker.Close()
 	r, err := taker.Plan(c.Context, TakeoverRequest{OffsetsTopic: c.String(flagOffsetsTopic), Connector: c.String(flagConnector),
 		Topics: c.Args().Slice(), Depth: c.Int64(flagDepth), Watch: c.Duration(flagWatch)})
 	if err != nil {
-		return fmt.Errorf("adopt: %w", err)
+		return inCommand("adopt", err)
 	}
 	r.count()
 	if r.DryRun = c.Bool(flagDryRun); !r.DryRun && r.due() {
 		if err := s.confirm(c, s.takeoverText(r)); err != nil {
-			return fmt.Errorf("adopt: %w", err)
+			return inCommand("adopt", err)
 		}
 		err = taker.Seed(c.Context, &r)
 		r.count()

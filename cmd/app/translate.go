@@ -130,7 +130,7 @@ func (s *shell) translate(c *cli.Context) error {
 		err = fmt.Errorf("these groups have no offset on a topic %q%s", wanted.words[i], spell.DidYouMean(wanted.words[i], wanted.known))
 	}
 	if err != nil {
-		return fmt.Errorf("translate: %w", err)
+		return inCommand("translate", err)
 	}
 	if note != "" {
 		r.Notes = append([]string{note}, r.Notes...)
