@@ -58,7 +58,7 @@ func (l *Link) alone() (alone bool, since time.Duration) {
 	store, clean, began := l.store, l.clean, l.began
 	l.mu.Unlock()
 	r, known := store.Worker(l.o.Name)
-	return clean && known && r.Worker == l.o.Worker, time.Since(began)
+	return clean && known && r.Worker == l.o.Worker && r.Replaced == "", time.Since(began)
 }
 
 // share brings the loops of all topics to what the group says. It reports whether

@@ -41,8 +41,10 @@ func (l *Link) claim(ctx context.Context, store Store) error {
 // began, and that it never had to claim the link again.
 func (l *Link) startedClean() bool {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.clean
+	store, clean := l.store, l.clean
+	l.mu.Unlock()
+	r, _ := store.Worker(l.o.Name)
+	return clean && (r.Worker != l.o.Worker || r.Replaced == "")
 }
 
 // Mine implements Turn. The lease decides. Whoever is alone on record needs none;

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"klink/fetcher/batch"
+	"klink/linker/control"
 	"klink/linker/fill"
 	"klink/linker/remote"
 	"klink/linker/state"
@@ -164,3 +165,36 @@ func TestFirstBatchOfOldRecordsNeedsTheTurn(t *testing.T) {
 type switched struct{ is atomic.Bool }
 
 func (s *switched) Mine(context.Context, string, int32) (string, bool) { return "", s.is.Load() }
+
+// blinded is a store that has not read yet what others wrote.
+type blinded struct{ *world }
+
+func (blinded) Worker(string) (r control.WorkerRecord, known bool) { return r, false }
+
+// waiting is a lease that the group has not given to anyone yet.
+type waiting struct{ barred }
+
+func (waiting) Trouble() error { return nil }
+
+// TestTwoStartAtOnce: of two that put themselves on record without having seen each
+// other neither is alone, so that both wait for the lease.
+func TestTwoStartAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		links := []*Link{w.link(t, "one"), w.link(t, "two")}
+		for _, l := range links {
+			if err := l.claim(t.Context(), blinded{w}); err != nil {
+				t.Fatal(err)
+			}
+			l.store, l.o.Lease = w, waiting{}
+		}
+		for _, l := range links {
+			if alone, _ := l.alone(); alone || l.startedClean() != (l.o.Worker == "one") {
+				t.Errorf("%s is alone: %v, started clean: %v", l.o.Worker, alone, l.startedClean())
+			}
+			if _, mine := l.Mine(t.Context(), "a", 0); mine {
+				t.Errorf("%s may append without a lease", l.o.Worker)
+			}
+		}
+	})
+}

@@ -295,6 +295,7 @@ func (w *world) Worker(string) (control.WorkerRecord, bool) {
 func (w *world) PutWorker(_ context.Context, r control.WorkerRecord) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	r.Replaced = w.worker.Worker
 	w.worker = r
 	return nil
 }

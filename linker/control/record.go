@@ -45,6 +45,9 @@ type WorkerRecord struct {
 	// Worker is unique to one run of one process.
 	Worker string
 	At     time.Time
+	// Replaced is who was on record before it in the order of the log, "" for nobody:
+	// of two that start at once neither may have seen the other. It is not stored.
+	Replaced string
 }
 
 // LinkStateRecord is the last reported state of a link as a whole.

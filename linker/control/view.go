@@ -159,6 +159,10 @@ func (v *View) set(k Key, val any, offset int64) error {
 		}
 		v.claim(tk, rec, r.Since, offset)
 	case WorkerRecord:
+		before := v.workers[k.Link]
+		if r.Replaced = before.Worker; before.Worker == r.Worker {
+			r.Replaced = before.Replaced
+		}
 		v.workers[k.Link] = r
 	case EpochRecord:
 		ek := lineKey{tk, r.SourceID, r.Partition}
