@@ -67,7 +67,11 @@ type mapTranslator struct {
 
 	mu   sync.Mutex // guards all below; held while the record is read
 	seen time.Time
-	maps map[feed.Partition]*exact.Map
+	// unread: the last reading failed, which is told once.
+	unread bool
+	// corrupt are partitions of which that was told.
+	corrupt map[feed.Partition]bool
+	maps    map[feed.Partition]*exact.Map
 	// told is the target offset that was told last of a partition as its end: the
 	// record, which is older, must not lead a group back behind it.
 	told map[feed.Partition]int64
@@ -75,7 +79,7 @@ type mapTranslator struct {
 
 func newMapTranslator(link string, cl *kgo.Client, log *slog.Logger) (t *mapTranslator, end func()) {
 	r := maps.NewReader(cl)
-	return &mapTranslator{link: link, record: r, log: log, now: time.Now, told: map[feed.Partition]int64{}}, r.Close
+	return &mapTranslator{link: link, record: r, log: log, now: time.Now, told: map[feed.Partition]int64{}, corrupt: map[feed.Partition]bool{}}, r.Close
 }
 
 // Translate implements groups.Translator.
@@ -107,9 +111,11 @@ func (t *mapTranslator) recorded(p feed.Partition) *exact.Map {
 		ctx, cancel := context.WithTimeout(context.Background(), mapsTimeout)
 		defer cancel()
 		t.seen, t.maps = now, map[feed.Partition]*exact.Map{}
-		if err := t.record.Refresh(ctx); err != nil {
+		err := t.record.Refresh(ctx)
+		if err != nil && !t.unread {
 			t.log.Warn("where other workers' copies lie cannot be read; their groups' offsets wait", telemetry.KeyError, err)
 		}
+		t.unread = err != nil
 	}
 	if m, ok := t.maps[p]; ok {
 		return m
@@ -126,6 +132,10 @@ func (t *mapTranslator) decode(p feed.Partition) *exact.Map {
 	m, c, err := t.record.Map(maps.Place{Link: t.link, Topic: p.Topic, Partition: p.Partition, SourceID: rec.SourceID, TargetID: rec.TargetID})
 	switch {
 	case err != nil:
+		if t.corrupt[p] {
+			return nil
+		}
+		t.corrupt[p] = true
 		t.log.Warn("where copies lie cannot be read; their groups' offsets wait", telemetry.KeyTopic, p.Topic, telemetry.KeyPartition, p.Partition, telemetry.KeyError, err)
 		return nil
 	case c.At.IsZero():

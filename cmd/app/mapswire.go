@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -12,6 +13,9 @@ import (
 	"klink/linker"
 	"klink/linker/drift"
 	"klink/linker/maps"
+	"klink/linker/ownlog"
+	"klink/linker/remote"
+	"klink/linker/state"
 	"klink/translate/exact"
 	"klink/translate/mm2"
 )
@@ -63,30 +67,42 @@ func place(k linker.MapKey) maps.Place {
 	return maps.Place{Link: k.Link, Topic: k.Topic, Partition: k.Partition, SourceID: k.SourceID, TargetID: k.TargetID}
 }
 
-// Map implements linker.Maps.
-func (k *mapKeeper) Map(ctx context.Context, key linker.MapKey) (*exact.Map, drift.Position, bool, error) {
+// with has f use the store. Where the topic was deleted the next one to ask opens it
+// anew, and finds nothing on record of what was copied.
+func (k *mapKeeper) with(ctx context.Context, f func(*maps.Store) error) error {
 	s, err := k.opened(ctx)
 	if err != nil {
-		return nil, drift.Position{}, false, err
+		return err
 	}
-	m, c, err := s.Load(ctx, place(key))
+	if err = f(s); errors.Is(err, ownlog.ErrLost) || remote.ReasonOf(err) == state.TopicMissing {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.store == s {
+			s.Close()
+			k.store = nil
+		}
+	}
+	return err
+}
+
+// Map implements linker.Maps.
+func (k *mapKeeper) Map(ctx context.Context, key linker.MapKey) (m *exact.Map, at drift.Position, ok bool, err error) {
+	var c maps.Cursor
+	err = k.with(ctx, func(s *maps.Store) (err error) {
+		m, c, err = s.Load(ctx, place(key))
+		return err
+	})
 	return m, drift.Position{Src: c.Src, Dst: c.Dst, Seq: c.Seq}, !c.At.IsZero(), err
 }
 
 // PutMap implements linker.Maps.
 func (k *mapKeeper) PutMap(ctx context.Context, key linker.MapKey, m *exact.Map) error {
-	s, err := k.opened(ctx)
-	if err != nil {
-		return err
-	}
-	return s.Put(ctx, place(key), m)
+	return k.with(ctx, func(s *maps.Store) error { return s.Put(ctx, place(key), m) })
 }
 
 // PutCursor implements linker.Maps.
 func (k *mapKeeper) PutCursor(ctx context.Context, key linker.MapKey, at drift.Position) error {
-	s, err := k.opened(ctx)
-	if err != nil {
-		return err
-	}
-	return s.PutCursor(ctx, place(key), maps.Cursor{Src: at.Src, Dst: at.Dst, Seq: at.Seq, At: time.Now()})
+	return k.with(ctx, func(s *maps.Store) error {
+		return s.PutCursor(ctx, place(key), maps.Cursor{Src: at.Src, Dst: at.Dst, Seq: at.Seq, At: time.Now()})
+	})
 }

@@ -15,6 +15,8 @@ import (
 // Reader reads the maps of a target as they are by now, and writes nothing.
 // Describe and Read on the topic are all it needs. It is safe for concurrent use.
 type Reader struct {
+	cl *kgo.Client
+
 	mu      sync.Mutex // guards all below; held over requests
 	log     *ownlog.Log
 	located bool
@@ -23,14 +25,19 @@ type Reader struct {
 
 // NewReader makes a reader; it dials nothing. Close must be called on it.
 func NewReader(cl *kgo.Client) *Reader {
-	return &Reader{log: ownlog.New(cl, TopicName), view: newView()}
+	return &Reader{cl: cl, log: ownlog.New(cl, TopicName), view: newView()}
 }
 
 // Close ends the reader; not the client.
-func (r *Reader) Close() { r.log.Close() }
+func (r *Reader) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.log.Close()
+}
 
 // Refresh reads what was put on record since the last time. A cluster without the
-// topic has no maps. The error is a *ownlog.Fault or ownlog.ErrLost.
+// topic has no maps. The error is a *ownlog.Fault; or ownlog.ErrLost, once, where the
+// topic was deleted: what was read of it is forgotten then.
 func (r *Reader) Refresh(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,7 +49,12 @@ func (r *Reader) Refresh(ctx context.Context) error {
 		}
 		r.located = true
 	}
-	return r.log.ReadToEnd(ctx, r.view.take)
+	err := r.log.ReadToEnd(ctx, r.view.take)
+	if errors.Is(err, ownlog.ErrLost) {
+		r.log.Close()
+		r.log, r.located, r.view = ownlog.New(r.cl, TopicName), false, newView()
+	}
+	return err
 }
 
 func missing(err error) bool {

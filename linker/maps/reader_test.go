@@ -1,9 +1,13 @@
 package maps
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"klink/linker/ownlog"
 	"klink/translate/exact"
 )
 
@@ -40,4 +44,44 @@ func TestReader(t *testing.T) {
 		}
 		look(run)
 	}
+}
+
+// TestReaderForgetsALostTopic: what was read of a topic that was deleted is no answer,
+// and another one in its place is read anew.
+func TestReaderForgetsALostTopic(t *testing.T) {
+	c := newCluster(t)
+	cl := newClient(t, c)
+	r := NewReader(cl)
+	t.Cleanup(r.Close)
+	fill := func(count int64) {
+		t.Helper()
+		s := open(t, c)
+		m, _ := load(t, s, here)
+		mustAdd(t, m, exact.Run{Count: count})
+		if err := s.Put(within(t), here, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill(10)
+	if err := r.Refresh(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kadm.NewClient(cl).DeleteTopics(within(t), TopicName); err != nil {
+		t.Fatal(err)
+	}
+	fill(20)
+	for lost := false; !lost; {
+		lost = errors.Is(r.Refresh(within(t)), ownlog.ErrLost)
+	}
+	if len(r.Places("l")) > 0 {
+		t.Error("a lost topic's maps are known still")
+	}
+	if err := r.Refresh(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	m, _, err := r.Map(here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	requireRuns(t, m, exact.Run{Count: 20})
 }
