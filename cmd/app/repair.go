@@ -152,8 +152,8 @@ func noLongerHalted(halted func(state.Topic) []int32) func(*sight, topicResult, 
 // recreating is the order to mirror topics anew.
 var recreating = order{name: "repair", verb: intent.Recreate, want: intent.Mirror, done: "mirrored anew",
 	title: "to be deleted on the target and mirrored anew",
-	effect: "The target topics are deleted with all their records, and made again with the source's records\n" +
-		"at the source's offsets. What the source does not have any more is gone.",
+	effect: "The target topics are deleted with all their records, and made again with the source's records,\n" +
+		"in mirror mode at the source's offsets. What the source does not have any more is gone.",
 	settled: func(intent.Intent, topicResult) (string, bool) { return "", false },
 	inspect: func(ctx context.Context, con Console, t *topicResult) error {
 		if err := con.Deletable(ctx, t.SourceTopic); err != nil {

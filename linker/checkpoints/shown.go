@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"klink/linker/ownlog"
 	"klink/linker/remote"
 	"klink/linker/state"
 )
@@ -115,6 +116,9 @@ func troubleOf(topic string, err error) state.CheckpointsTrouble {
 	reason := remote.ReasonOf(err)
 	if f := (*remote.Fault)(nil); errors.As(err, &f) {
 		reason = f.Reason
+	}
+	if errors.Is(err, ownlog.ErrLost) {
+		reason = state.TopicMissing
 	}
 	t.Hint = reason.About().Hint
 	switch {
