@@ -216,7 +216,11 @@ func (d *Desk) Record(group string, l Look, commits []Commit, standings []Standi
 			delete(all, t) // the copy has expired: nothing is left to know of
 			continue
 		}
+		mays := f.own.may(o, trusted)
 		o.Previous, o.Written = f.own.recorded(o, trusted)
+		if have, ok := l.Committed[t]; ok && have != o.Written && slices.Contains(mays, have) {
+			o.Previous = have // it came late: the next process must know it for klink's
+		}
 		if have, ok := l.Committed[t]; ok && l.accepts(s.Source.Partition) {
 			o.Previous, o.Written = have, have
 		}
