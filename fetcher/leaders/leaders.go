@@ -219,6 +219,9 @@ func (m *Map) Hint(topic string, partition int32, l Leader) {
 // in the map. An error means the cluster gave no answer; errors of single
 // topics are in Topic.Err.
 func (m *Map) Refresh(ctx context.Context, topics ...string) error {
+	if err := ctx.Err(); err != nil {
+		return err // else an answer that comes at once would be one of two ways to end
+	}
 	m.mu.Lock()
 	if m.closed {
 		m.mu.Unlock()
