@@ -141,11 +141,19 @@ func (t *Log) request(maxWait time.Duration) *kmsg.FetchRequest {
 	return req
 }
 
+// mostDeaths is how often a connection may die while a log is read to its end: a
+// request to one broker by name is not sent again by the client.
+const mostDeaths = 3
+
 // ReadToEnd reads everything that was committed when it was called.
 func (t *Log) ReadToEnd(ctx context.Context, take func([]*kgo.Record) error) error {
-	end := int64(-1)
+	end, deaths := int64(-1), 0
 	for end < 0 || t.next < end {
 		got, err := t.Fetch(ctx, 0)
+		if kgo.IsRetryableBrokerErr(err) && deaths < mostDeaths && Pause(ctx, SettleWait) {
+			deaths++
+			continue
+		}
 		if err != nil {
 			if err = t.recover(ctx, err); err != nil {
 				return err
