@@ -10,10 +10,7 @@ import (
 	"klink/fetcher"
 	"klink/fetcher/feed"
 	"klink/fetcher/leaders"
-	"klink/linker/appender"
 	"klink/linker/control"
-	"klink/linker/copies"
-	"klink/linker/maps"
 	"klink/linker/remote"
 	"klink/linker/state"
 	"klink/translate/exact"
@@ -75,15 +72,12 @@ func (c *comparedCopies) of(ctx context.Context, p comparator.CopiedPartition) (
 	if rec.Mode == control.ModeCheckpoint {
 		none = &comparator.Copied{}
 	}
-	producer := appender.ProducerID(src.SourceClusterID, rec.SourceID, p.Partition, rec.Generation)
-	m, at, err := c.lies.read.Copies(ctx, copies.Partition{Target: feed.Partition{Topic: rec.TargetTopic, Partition: p.Partition}, Producer: producer,
-		Place: maps.Place{Link: c.link.Name, Topic: rec.SourceTopic, Partition: p.Partition, SourceID: rec.SourceID, TargetID: rec.TargetID}})
+	m, producer, err := c.lies.onRecord(ctx, src.SourceClusterID, rec, p.Partition)
 	if err != nil || m == nil {
 		return none, err
 	}
 	out := copiedOf(m)
-	out.Next, out.Producer = max(out.Next, at.Src), producer
-	out.Begins = beginsAt(m, out)
+	out.Producer = producer
 	return out, nil
 }
 

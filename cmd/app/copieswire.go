@@ -13,6 +13,7 @@ import (
 	"klink/fetcher"
 	"klink/fetcher/feed"
 	"klink/fetcher/leaders"
+	"klink/linker/appender"
 	"klink/linker/control"
 	"klink/linker/copies"
 	"klink/linker/maps"
@@ -35,6 +36,15 @@ func newTargetCopies(link string, dst *kafka.Target, m *leaders.Map, budget *fet
 }
 
 func (c *targetCopies) close() { c.record.Close() }
+
+// onRecord returns the map of a partition of a topic on record, nil where that is not in
+// checkpoint mode, and the producer id of its copies.
+func (c *targetCopies) onRecord(ctx context.Context, srcCluster string, r control.TopicRecord, partition int32) (*exact.Map, int64, error) {
+	producer := appender.ProducerID(srcCluster, r.SourceID, partition, r.Generation)
+	m, _, err := c.read.Copies(ctx, copies.Partition{Target: feed.Partition{Topic: r.TargetTopic, Partition: partition}, Producer: producer,
+		Place: maps.Place{Link: c.link, Topic: r.SourceTopic, Partition: partition, SourceID: r.SourceID, TargetID: r.TargetID}})
+	return m, producer, err
+}
 
 // Copies implements switchover.Copies.
 func (c *targetCopies) Copies(ctx context.Context, p switchover.CopiedPartition) (*exact.Map, error) {

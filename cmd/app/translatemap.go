@@ -14,10 +14,7 @@ import (
 	"klink/fetcher"
 	"klink/fetcher/feed"
 	"klink/fetcher/leaders"
-	"klink/linker/appender"
 	"klink/linker/control"
-	"klink/linker/copies"
-	linkmaps "klink/linker/maps"
 	"klink/linker/remote"
 	"klink/linker/state"
 	"klink/translate"
@@ -230,7 +227,7 @@ func (m *mapped) wants(r control.TopicRecord) bool {
 
 // readMap reads where a partition's copies lie.
 func (m *mapped) readMap(ctx context.Context, read *copiesReader, p translate.Partition, r control.TopicRecord) {
-	found, err := read.of(ctx, m.link.Name, p.Number, r)
+	found, _, err := read.onRecord(ctx, read.cluster, r, p.Number)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	line := m.lines[p]
@@ -279,16 +276,4 @@ func (m *mapped) newCopies() *copiesReader {
 func (r *copiesReader) close() {
 	r.targetCopies.close()
 	r.leaders.Close()
-}
-
-// of returns the map of a partition, nil where it is not in checkpoint mode.
-func (r *copiesReader) of(ctx context.Context, link string, partition int32, t control.TopicRecord) (*exact.Map, error) {
-	p := copies.Partition{Target: feed.Partition{Topic: t.TargetTopic, Partition: partition},
-		Producer: appender.ProducerID(r.cluster, t.SourceID, partition, t.Generation),
-		Place:    linkmaps.Place{Link: link, Topic: t.SourceTopic, Partition: partition, SourceID: t.SourceID, TargetID: t.TargetID}}
-	m, at, err := r.read.Copies(ctx, p)
-	if m != nil {
-		m.Advance(at.Src)
-	}
-	return m, err
 }
