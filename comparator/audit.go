@@ -147,18 +147,26 @@ func (a *Auditor) pinned(ctx context.Context, r AuditRequest) error {
 	return nil
 }
 
-// auditBounds decides what is compared. The target's start is read first: it
-// follows the source's, and is beyond it only where something else moved it.
-func (p *pair) auditBounds(ctx context.Context, end int64) (Range, error) {
-	dst, err := p.dst.bounds(ctx)
-	if err != nil {
-		return Range{}, fmt.Errorf("target: %w", err)
+// shownBounds reads both logs' bounds and notes them in the result. The target's start
+// is read first: it follows the source's, and is beyond it only where something else
+// moved it.
+func (p *pair) shownBounds(ctx context.Context) (src, dst Bounds, err error) {
+	if dst, err = p.dst.bounds(ctx); err != nil {
+		return src, dst, fmt.Errorf("target: %w", err)
 	}
-	src, err := p.src.bounds(ctx)
-	if err != nil {
-		return Range{}, fmt.Errorf("source: %w", err)
+	if src, err = p.src.bounds(ctx); err != nil {
+		return src, dst, fmt.Errorf("source: %w", err)
 	}
 	p.res.SourceStart, p.res.SourceEnd, p.res.TargetStart, p.res.TargetEnd = &src.Start, &src.LastStable, &dst.Start, &dst.LastStable
+	return src, dst, nil
+}
+
+// auditBounds decides what is compared.
+func (p *pair) auditBounds(ctx context.Context, end int64) (Range, error) {
+	src, dst, err := p.shownBounds(ctx)
+	if err != nil {
+		return Range{}, err
+	}
 	if f, found := judgeStart(src, dst, p.opt.starts()); found && dst.Start > src.Start {
 		p.res.Add(f)
 	}
@@ -169,15 +177,10 @@ func (p *pair) auditBounds(ctx context.Context, end int64) (Range, error) {
 
 // auditCopies is auditBounds in checkpoint mode, where the target deletes by itself.
 func (p *pair) auditCopies(ctx context.Context, end int64) (Range, error) {
-	dst, err := p.dst.bounds(ctx)
+	src, dst, err := p.shownBounds(ctx)
 	if err != nil {
-		return Range{}, fmt.Errorf("target: %w", err)
+		return Range{}, err
 	}
-	src, err := p.src.bounds(ctx)
-	if err != nil {
-		return Range{}, fmt.Errorf("source: %w", err)
-	}
-	p.res.SourceStart, p.res.SourceEnd, p.res.TargetStart, p.res.TargetEnd = &src.Start, &src.LastStable, &dst.Start, &dst.LastStable
 	span := Range{From: max(src.Start, p.copies.Begins, p.copies.floor(dst.Start)), To: min(end, src.LastStable, p.copies.readable(dst.LastStable))}
 	span.To = max(span.From, span.To)
 	return span, nil

@@ -82,16 +82,10 @@ func (p *pair) settleCopies(ctx context.Context) (Range, error) {
 	if err != nil {
 		return Range{}, err
 	}
-	dst, err := p.dst.bounds(ctx)
+	later, dst, err := p.shownBounds(ctx)
 	if err != nil {
-		return Range{}, fmt.Errorf("target: %w", err)
+		return Range{}, err
 	}
-	later, err := p.src.bounds(ctx)
-	if err != nil {
-		return Range{}, fmt.Errorf("source: %w", err)
-	}
-	start := later.Start
-	p.res.SourceStart, p.res.SourceEnd, p.res.TargetStart, p.res.TargetEnd = &start, &later.LastStable, &dst.Start, &dst.LastStable
 	end := min(src.LastStable, p.copies.readable(dst.LastStable))
 	switch {
 	case end >= src.LastStable:
