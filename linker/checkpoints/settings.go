@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"klink/linker/ownlog"
 	"klink/linker/remote"
 	"klink/linker/state"
 )
@@ -38,7 +39,7 @@ func ensure(ctx context.Context, cl *kgo.Client, topic string) error {
 			return err
 		}
 		for !there && err == nil {
-			if !pause(ctx, settleWait) {
+			if !ownlog.Pause(ctx, settleWait) {
 				return remote.Classify("wait for topic "+topic+" to be known", "", context.DeadlineExceeded)
 			}
 			there, _, err = look(ctx, cl, topic)
@@ -113,15 +114,4 @@ func create(ctx context.Context, cl *kgo.Client, topic string, brokers int) erro
 		return nil // made by another one just now, or not known yet to the broker that was asked
 	}
 	return remote.Classify(op, right, err)
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"klink/fetcher/feed"
 	"klink/linker/control"
+	"klink/linker/ownlog"
 	"klink/translate/mm2"
 )
 
@@ -94,7 +95,7 @@ func (t *Task) watch(ctx context.Context) {
 		if held {
 			t.wanted.Store(len(t.topics()) > 0)
 		}
-		if !pause(ctx, wantedEvery) {
+		if !ownlog.Pause(ctx, wantedEvery) {
 			return
 		}
 	}
@@ -113,7 +114,7 @@ type turn struct {
 // that.
 func (t *Task) every(ctx context.Context, interval time.Duration, turn turn) {
 	var last time.Time
-	for pause(ctx, min(interval, lookEvery)) {
+	for ownlog.Pause(ctx, min(interval, lookEvery)) {
 		until, held := t.lease()
 		switch {
 		case !held && turn.lapsed != nil:
