@@ -90,23 +90,29 @@ func requireEqualThroughTheMap(t testing.TB, file string) {
 	}
 }
 
-// produceForeign writes what is not klink's to each partition.
-func produceForeign(t testing.TB, c lab.Cluster, topic string, partitions int32) {
+// produceWhere writes records to the partitions that they name.
+func produceWhere(t testing.TB, c lab.Cluster, all []*kgo.Record) {
 	t.Helper()
 	cl, err := kgo.NewClient(append(slices.Clone(c.AdminOpts()), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer cl.Close()
+	if err := cl.ProduceSync(within(t, patience), all...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// produceForeign writes what is not klink's to each partition.
+func produceForeign(t testing.TB, c lab.Cluster, topic string, partitions int32) {
+	t.Helper()
 	var all []*kgo.Record
 	for n := range partitions {
 		for i := range foreignRecords {
 			all = append(all, &kgo.Record{Topic: topic, Partition: n, Key: fmt.Appendf(nil, "other-%d", i), Value: []byte("not copied")})
 		}
 	}
-	if err := cl.ProduceSync(within(t, patience), all...).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
+	produceWhere(t, c, all)
 }
 
 // visible reads what a read_committed consumer sees of a partition up to the log's
@@ -169,10 +175,10 @@ func sameRecord(a, b *kgo.Record) bool {
 		slices.EqualFunc(a.Headers, b.Headers, func(a, b kgo.RecordHeader) bool { return a.Key == b.Key && same(a.Value, b.Value) })
 }
 
-// requireMapped: the map on the target leads from each record to its copy and back.
-func requireMapped(t testing.TB, p pair, topics []string) {
+// recordedMaps are the maps on record on a target.
+func recordedMaps(t testing.TB, c lab.Cluster) *maps.View {
 	t.Helper()
-	cl, err := kgo.NewClient(p.dst.AdminOpts()...)
+	cl, err := kgo.NewClient(c.AdminOpts()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,6 +187,13 @@ func requireMapped(t testing.TB, p pair, topics []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return view
+}
+
+// requireMapped: the map on the target leads from each record to its copy and back.
+func requireMapped(t testing.TB, p pair, topics []string) {
+	t.Helper()
+	view := recordedMaps(t, p.dst)
 	places := view.Places("ferry")
 	checked := 0
 	for _, place := range places {

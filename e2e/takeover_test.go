@@ -12,7 +12,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"klink/cmd/lab"
-	"klink/linker/maps"
 	"klink/translate/exact"
 )
 
@@ -195,15 +194,7 @@ func copiesAmong(all []*kgo.Record) (copies []*kgo.Record) {
 // copy, whoever made it, and tells nothing of those below.
 func requireTakenMap(t testing.TB, p pair, topic string, from int64) {
 	t.Helper()
-	cl, err := kgo.NewClient(p.dst.AdminOpts()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cl.Close()
-	view, err := maps.Read(within(t, patience), cl)
-	if err != nil {
-		t.Fatal(err)
-	}
+	view := recordedMaps(t, p.dst)
 	if from > 300 {
 		t.Errorf("the map begins at %d, and a group is at 300", from)
 	}

@@ -144,20 +144,13 @@ func javaOffsets(t testing.TB, c *lab.Kafka) []readers.Translated {
 // writeEach writes so many records to each of two partitions, in their order.
 func writeEach(t testing.TB, c lab.Cluster, topic string, records int) {
 	t.Helper()
-	cl, err := kgo.NewClient(append(slices.Clone(c.AdminOpts()), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cl.Close()
 	var all []*kgo.Record
 	for i := range records {
 		for n := range int32(2) {
 			all = append(all, &kgo.Record{Topic: topic, Partition: n, Value: []byte(strings.Repeat("v", i%100))})
 		}
 	}
-	if err := cl.ProduceSync(within(t, patience), all...).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
+	produceWhere(t, c, all)
 }
 
 // commitEach commits a group's offsets, by partition.

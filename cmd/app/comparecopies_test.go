@@ -2,7 +2,6 @@ package app
 
 import (
 	"encoding/json"
-	"fmt"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -75,17 +74,7 @@ func makeTopic(t testing.TB, c *kfake.Cluster, topic string, partitions int32) {
 // written at the same time.
 func produceOthers(t testing.TB, c *kfake.Cluster, topic string, records int) {
 	t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.DisableClientMetrics())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cl.Close()
-	for i := range records {
-		cl.Produce(t.Context(), &kgo.Record{Topic: topic, Key: fmt.Append(nil, i), Value: []byte("of others")}, nil)
-	}
-	if err := cl.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	produceValue(t, c, topic, records, "of others")
 }
 
 func commitTo(t testing.TB, c *kfake.Cluster, group, topic string, at int64) {

@@ -42,13 +42,19 @@ func cluster(t testing.TB, opts ...kfake.Opt) *kfake.Cluster {
 
 func produce(t testing.TB, c *kfake.Cluster, topic string, records int) {
 	t.Helper()
+	produceValue(t, c, topic, records, "v")
+}
+
+// produceValue writes records with one value and keys that count.
+func produceValue(t testing.TB, c *kfake.Cluster, topic string, records int, value string) {
+	t.Helper()
 	cl, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.DisableClientMetrics())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer cl.Close()
 	for i := range records {
-		cl.Produce(t.Context(), &kgo.Record{Topic: topic, Key: fmt.Append(nil, i), Value: []byte("v")}, nil)
+		cl.Produce(t.Context(), &kgo.Record{Topic: topic, Key: fmt.Append(nil, i), Value: []byte(value)}, nil)
 	}
 	if err := cl.Flush(t.Context()); err != nil {
 		t.Fatal(err)
