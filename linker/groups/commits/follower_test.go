@@ -318,7 +318,11 @@ func TestFollowWaitsForTheRight(t *testing.T) {
 	r := newRig(t, Topic)
 	denied := r.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Err: kerr.TopicAuthorizationFailed, Count: -1})
 	r.follow(Options{})
-	if s := r.awaitState(Unavailable, state.NoPermission); !strings.Contains(s.Detail, "Read on topic "+Topic) || s.Following != 0 {
+	// Brokers answer one after the other, each for its partitions.
+	s := r.awaitStatus("nothing to be followed", func(s Status) bool {
+		return s.State == Unavailable && s.Reason == state.NoPermission && s.Following == 0
+	})
+	if !strings.Contains(s.Detail, "Read on topic "+Topic) {
 		t.Errorf("%+v", s)
 	}
 	r.commit(0, "g/t/0", 1)
