@@ -138,3 +138,27 @@ func remakeTopic(t testing.TB, cl *kgo.Client, name string) {
 		t.Fatal(err)
 	}
 }
+
+// A klink that has just started is not in its group yet, and runs all the same: what
+// was ordered is not said to wait for the next start.
+func TestOrdersToAStartingKlink(t *testing.T) {
+	for name, test := range map[string]struct {
+		age    time.Duration
+		failed int
+		says   string
+	}{
+		"just started":     {age: time.Second, failed: 1, says: "not confirmed within 50ms, by whoever mirrors partitions 0-1"},
+		"killed long ago":  {age: joinTime + time.Minute, says: "no running klink: it takes effect at the next start"},
+		"clocks disagree":  {age: -joinTime - time.Minute, says: "no running klink: it takes effect at the next start"},
+		"a clock is ahead": {age: -time.Second, failed: 1, says: "not confirmed within 50ms, by whoever mirrors partitions 0-1"},
+	} {
+		c := onlyTarget(t)
+		putOn(t, c, func(ctx context.Context, s *control.Store) error {
+			return s.PutWorker(ctx, control.WorkerRecord{Link: config.FlagLink, Worker: name, At: time.Now().Add(-test.age)})
+		})
+		a := decodeOrder(t, on(t, c, "pause", "orders", "--yes", "--timeout", "50ms"))
+		if a.Failed != test.failed || len(a.Topics) != 1 || a.Topics[0].Detail != test.says {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"klink/cmd/config"
 	"klink/linker/control"
@@ -130,10 +131,39 @@ func (c *console) Give(ctx context.Context, cmd intent.Command) error {
 // giveTimeout bounds the writing of a command.
 const giveTimeout = 30 * time.Second
 
-// Workers asks the coordinator of the link's group.
+// joinTime is how long a klink that just started may take to be in its link's
+// group: the coordinator of a young cluster makes the group's log first.
+const joinTime = 30 * time.Second
+
+// Workers asks the coordinator of the link's group. A klink that has just started
+// may not be in it yet, but is on record.
 func (c *console) Workers(ctx context.Context) (int, error) {
-	group := c.name + "-klink"
-	described, err := kadm.NewClient(c.dst.Admin).DescribeGroups(ctx, group)
+	n, err := membersOf(ctx, c.dst.Admin, workersGroup(c.name))
+	if err == nil && n == 0 && joins(c.started(), time.Now()) {
+		return 1, nil
+	}
+	return n, err
+}
+
+// started is the klink of the link that started last and did not end by itself.
+func (c *console) started() control.WorkerRecord {
+	last, _ := c.view.Worker(c.name)
+	if c.store != nil {
+		last, _ = c.store.Worker(c.name)
+	}
+	return last
+}
+
+// joins tells whether a klink may be about to join its group: it is on record, and
+// started a short while ago.
+func joins(last control.WorkerRecord, now time.Time) bool {
+	age := now.Sub(last.At)
+	return last.Worker != "" && age < joinTime && age > -joinTime
+}
+
+// membersOf asks for the number of members of a group; one that nobody knows has 0.
+func membersOf(ctx context.Context, cl *kgo.Client, group string) (int, error) {
+	described, err := kadm.NewClient(cl).DescribeGroups(ctx, group)
 	if err == nil {
 		err = described.Error()
 	}

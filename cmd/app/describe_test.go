@@ -176,6 +176,30 @@ func onlyTarget(t testing.TB) *kfake.Cluster {
 	for i, reason := range []ledger.Reason{ledger.Marker, ledger.Marker, ledger.Aborted, ledger.Compacted, ledger.Marker} {
 		writeMarker(t, c, cl, pid, ledger.CoordinatorEpoch(int32(i), reason))
 	}
+	stated := testReport("").Links[0].Topics[0]
+	stated.Partitions = stated.Partitions[:2]
+	x := new(ledger.Index)
+	x.Add(ledger.Range{From: 3, End: 5, Reason: ledger.Marker})
+	putOn(t, c, func(ctx context.Context, s *control.Store) error {
+		return errors.Join(
+			s.PutLink(ctx, control.LinkRecord{Link: config.FlagLink, Mode: "mirror", SourceClusterID: "SRC", TargetClusterID: "DST", AppliedAt: asOf}),
+			s.PutTopic(ctx, control.TopicRecord{Link: config.FlagLink, SourceTopic: "orders", SourceID: srcID, TargetTopic: "orders", TargetID: dstID, Partitions: 1}),
+			s.PutState(ctx, control.StateRecord{Link: config.FlagLink, AsOf: asOf, Topic: stated}),
+			s.PutLedger(ctx, control.LedgerRecord{Link: config.FlagLink, Topic: "orders", SourceID: srcID, TargetID: dstID, Index: x.Encode(), AsOf: asOf}))
+	})
+	return c
+}
+
+// putOn writes to the control topic of a cluster.
+func putOn(t testing.TB, c *kfake.Cluster, put func(ctx context.Context, s *control.Store) error) {
+	t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.DisableClientMetrics())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
 	s, err := control.Open(ctx, control.Options{Client: cl, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
@@ -184,21 +208,9 @@ func onlyTarget(t testing.TB) *kfake.Cluster {
 	ran := make(chan error, 1) // the result waits for the end
 	go func() { ran <- s.Run(run) }()
 	defer func() { stop(); <-ran; s.Close() }()
-	stated := testReport("").Links[0].Topics[0]
-	stated.Partitions = stated.Partitions[:2]
-	x := new(ledger.Index)
-	x.Add(ledger.Range{From: 3, End: 5, Reason: ledger.Marker})
-	for _, err := range []error{
-		s.PutLink(ctx, control.LinkRecord{Link: config.FlagLink, Mode: "mirror", SourceClusterID: "SRC", TargetClusterID: "DST", AppliedAt: asOf}),
-		s.PutTopic(ctx, control.TopicRecord{Link: config.FlagLink, SourceTopic: "orders", SourceID: srcID, TargetTopic: "orders", TargetID: dstID, Partitions: 1}),
-		s.PutState(ctx, control.StateRecord{Link: config.FlagLink, AsOf: asOf, Topic: stated}),
-		s.PutLedger(ctx, control.LedgerRecord{Link: config.FlagLink, Topic: "orders", SourceID: srcID, TargetID: dstID, Index: x.Encode(), AsOf: asOf}),
-	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+	if err := put(ctx, s); err != nil {
+		t.Fatal(err)
 	}
-	return c
 }
 
 func writeMarker(t testing.TB, c *kfake.Cluster, cl *kgo.Client, pid int64, epoch int32) {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"golang.org/x/sync/errgroup"
 
@@ -131,6 +130,11 @@ func (t *taker) find(ctx context.Context, req TakeoverRequest, r *TakeoverResult
 	view, err := control.Read(ctx, t.dstCluster.Control)
 	if err != nil && remote.ReasonOf(err) != state.TopicMissing {
 		return fmt.Errorf("read what klink has on record: %w", err)
+	}
+	if view != nil {
+		if last, _ := view.Worker(t.link.Name); joins(last, time.Now()) {
+			return &InUseError{What: "a klink of this link started a moment ago", Hint: stopKlink}
+		}
 	}
 	if err := t.record.Refresh(ctx); err != nil {
 		return fmt.Errorf("read where copies lie: %w", err)
@@ -316,24 +320,24 @@ func (t *taker) partition(ctx context.Context, f takeover.Facts, x TakeoverTopic
 	return p, nil
 }
 
+// stopKlink is what to do where a klink runs already.
+const stopKlink = "stop it, and begin klink run after this command; one that was killed counts as running for half a minute after its start"
+
 // nobodyRuns refuses while a klink of the link runs, or a worker of MirrorMaker 2.
 func (t *taker) nobodyRuns(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	for _, g := range []struct{ group, who, hint string }{
-		{workersGroup(t.link.Name), "a klink of this link runs", "stop it, and begin klink run after this command"},
+		{workersGroup(t.link.Name), "a klink of this link runs", stopKlink},
 		{t.names.Source + "-mm2", "MirrorMaker 2 runs", "stop all its workers; one that was killed leaves its group after its session timeout, 10 s by default"},
 	} {
-		described, err := kadm.NewClient(t.dstCluster.Admin).DescribeGroups(ctx, g.group)
-		if err == nil {
-			err = described.Error()
-		}
+		n, err := membersOf(ctx, t.dstCluster.Admin, g.group)
 		switch {
-		case errors.Is(err, kerr.GroupIDNotFound), errors.Is(err, kerr.GroupAuthorizationFailed):
+		case errors.Is(err, kerr.GroupAuthorizationFailed):
 		case err != nil:
-			return fmt.Errorf("describe group %s: %w", g.group, err)
-		case len(described[g.group].Members) > 0:
-			return &InUseError{What: fmt.Sprintf("%s: group %s on the target has %s", g.who, g.group, quantity(len(described[g.group].Members), "member")), Hint: g.hint}
+			return err
+		case n > 0:
+			return &InUseError{What: fmt.Sprintf("%s: group %s on the target has %s", g.who, g.group, quantity(n, "member")), Hint: g.hint}
 		}
 	}
 	return nil
