@@ -74,7 +74,7 @@ func split(words []string, command *cli.Command) (flags, topics []string, err er
 	fail := func(format string, a ...any) ([]string, []string, error) {
 		return nil, nil, &UsageError{Command: command.Name, What: fmt.Sprintf(format, a...)}
 	}
-	takesValue := flagTable(command)
+	known := flagTable(command)
 	for i := 0; i < len(words); i++ {
 		word := words[i]
 		if word == "--" {
@@ -84,33 +84,48 @@ func split(words []string, command *cli.Command) (flags, topics []string, err er
 			topics = append(topics, word)
 			continue
 		}
-		name, _, inline := strings.Cut(strings.TrimLeft(word, "-"), "=")
-		value, known := takesValue[name]
+		name, value, inline := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		flag, ok := known[name]
+		_, isSwitch := flag.(*cli.BoolFlag)
+		given := []string{word}
 		switch {
-		case !known:
-			return fail("unknown flag %s%s", flagName(name), suggestFlag(name, takesValue))
-		case !value && !inline && i+1 < len(words) && (words[i+1] == "true" || words[i+1] == "false"):
+		case !ok:
+			return fail("unknown flag %s%s", flagName(name), suggestFlag(name, known))
+		case isSwitch && !inline && i+1 < len(words) && (words[i+1] == "true" || words[i+1] == "false"):
 			// The library would set the flag and take the word for a topic.
 			return fail("write %s=%s", flagName(name), words[i+1])
-		case !value || inline:
+		case isSwitch && !inline:
 			flags = append(flags, word)
-		case i+1 == len(words) || strings.HasPrefix(words[i+1], "-"):
+			continue
+		case inline:
+		case i+1 == len(words) || beginsFlag(words[i+1], flag):
 			return fail("flag %s needs a value", flagName(name))
 		default:
-			flags = append(flags, word, words[i+1])
 			i++
+			value, given = words[i], append(given, words[i])
 		}
+		if what := valueProblem(flag, value); what != "" {
+			return fail("%s: %s", flagName(name), what)
+		}
+		flags = append(flags, given...)
 	}
 	return flags, topics, nil
 }
 
-// flagTable tells of each flag's name whether it takes a value.
-func flagTable(command *cli.Command) map[string]bool {
-	table := map[string]bool{"help": false, "h": false}
-	for _, f := range command.Flags {
-		_, isSwitch := f.(*cli.BoolFlag)
+// beginsFlag tells whether a word behind a flag is the next flag and not its value.
+func beginsFlag(word string, before cli.Flag) bool {
+	if len(word) < 2 || !isNumber(before) {
+		return strings.HasPrefix(word, "-")
+	}
+	return word[0] == '-' && (word[1] < '0' || word[1] > '9')
+}
+
+// flagTable finds a command's flags by each of their names.
+func flagTable(command *cli.Command) map[string]cli.Flag {
+	table := map[string]cli.Flag{}
+	for _, f := range append([]cli.Flag{&cli.BoolFlag{Name: "help", Aliases: []string{"h"}}}, command.Flags...) {
 		for _, name := range f.Names() {
-			table[name] = !isSwitch
+			table[name] = f
 		}
 	}
 	return table
@@ -123,7 +138,7 @@ func flagName(name string) string {
 	return "--" + name
 }
 
-func suggestFlag(name string, table map[string]bool) string {
+func suggestFlag(name string, table map[string]cli.Flag) string {
 	var long []string
 	for known := range table {
 		if len(known) > 1 {

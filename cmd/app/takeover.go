@@ -159,9 +159,6 @@ func (s *shell) takeover(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Int64(flagDepth) < 0 || c.Duration(flagWatch) < 0 {
-		return &UsageError{Command: c.Command.Name, What: "--depth and --watch cannot be negative"}
-	}
 	cfg, err := oneLink(c, configOptions(c))
 	if err != nil {
 		return err
