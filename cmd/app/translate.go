@@ -181,26 +181,21 @@ func translateConfig(o config.Options) (cfg *config.Config, note string, err err
 	return cfg, note, nil
 }
 
-// translatePolicy is the link's replication policy, as the flags change it.
+// translatePolicy is the link's replication policy, as the flags change it. What the
+// link itself says was checked with the configuration.
 func translatePolicy(c *cli.Context, l config.Link) (mm2.Policy, error) {
-	p := policy(l)
-	if v := c.String(flagSourceAlias); v != "" {
-		p.Source = v
+	given := false
+	from := func(flag string) config.Setting {
+		given = given || c.String(flag) != ""
+		return config.Setting{Origin: flagName(flag), Value: c.String(flag)}
 	}
-	if v := c.String(flagTargetAlias); v != "" {
-		p.Target = v
+	names := config.Names{SourceAlias: from(flagSourceAlias), TargetAlias: from(flagTargetAlias),
+		ReplicationPolicy: from(flagPolicy), Separator: from(flagSeparator)}
+	if !given {
+		return policy(l), nil
 	}
-	if v := c.String(flagSeparator); v != "" {
-		p.Separator = v
-	}
-	switch v := c.String(flagPolicy); v {
-	case "":
-	case string(config.PolicyDefault), string(config.PolicyIdentity):
-		p.Identity = v == string(config.PolicyIdentity)
-	default:
-		return p, &UsageError{Command: "translate", What: fmt.Sprintf("%q is no replication policy; allowed: %s, %s", v, config.PolicyDefault, config.PolicyIdentity)}
-	}
-	return p, nil
+	l, err := l.Named(names)
+	return policy(l), err
 }
 
 // translateError is about what has no answer.

@@ -43,6 +43,29 @@ func (l Link) Aliases() (source, target string) {
 	return source, target
 }
 
+// Names are the settings by which topics are named in checkpoint mode. Each is one
+// of a flag; with an empty Value the key stays what it is, and the flag is the one
+// that changes it.
+type Names struct{ SourceAlias, TargetAlias, ReplicationPolicy, Separator Setting }
+
+// Named returns the link with the settings in place of its own, by the rules of the
+// file's checkpoint section. The error is an *Error that names the flags.
+func (l Link) Named(n Names) (Link, error) {
+	c := &checker{origin: map[string]string{}}
+	const at = "checkpoint"
+	for _, s := range []struct {
+		key string
+		Setting
+	}{{"source_alias", n.SourceAlias}, {"target_alias", n.TargetAlias}, {"replication_policy", n.ReplicationPolicy}, {"separator", n.Separator}} {
+		s.Key = at + "." + s.key
+		if c.origin[s.Key] = s.Origin; s.Value != "" {
+			c.setIn(reflect.ValueOf(&l).Elem(), s.Setting)
+		}
+	}
+	c.names(&l, at)
+	return l, asError(c.problems)
+}
+
 // Translates tells whether topics of the link may be mirrored in checkpoint mode.
 func (l Link) Translates() bool {
 	return l.Mode == ModeCheckpoint || l.OnUnmirrorable == UnmirrorableCheckpoint
@@ -62,8 +85,7 @@ func (c *checker) checkpoint(l *Link, path string) {
 	at := path + ".checkpoint"
 	c.every(at+".interval", l.Checkpoint.Interval)
 	c.every(at+".heartbeat_interval", l.Checkpoint.HeartbeatInterval)
-	c.separator(l.Checkpoint.Separator, at+".separator")
-	c.aliases(l, at)
+	c.names(l, at)
 	if l.Mode != ModeCheckpoint {
 		return
 	}
@@ -80,6 +102,12 @@ func (c *checker) every(path string, d time.Duration) {
 		c.add(path, Problem{Kind: BadValue, What: fmt.Sprintf("%s is out of range", d),
 			Allowed: fmt.Sprintf("%s to %s", leastInterval, mostInterval)})
 	}
+}
+
+// names checks what topics are named by.
+func (c *checker) names(l *Link, path string) {
+	c.separator(l.Checkpoint.Separator, path+".separator")
+	c.aliases(l, path)
 }
 
 func (c *checker) separator(sep, path string) {

@@ -20,7 +20,7 @@ type Flags struct {
 	Settings []Setting
 }
 
-// Setting is one value for one key of the process, e.g. log.level.
+// Setting is one value for one key, e.g. log.level.
 type Setting struct {
 	// Origin is the flag or variable, for messages.
 	Origin string
@@ -67,9 +67,12 @@ func (c *checker) environment(cfg *Config, lookup func(string) (string, bool)) {
 }
 
 // set overrides one key, and notes where its value comes from.
-func (c *checker) set(cfg *Config, s Setting) {
+func (c *checker) set(cfg *Config, s Setting) { c.setIn(reflect.ValueOf(cfg).Elem(), s) }
+
+// setIn is set for a key of any part of the configuration.
+func (c *checker) setIn(root reflect.Value, s Setting) {
 	c.origin[s.Key] = s.Origin
-	v := lookupKey(reflect.ValueOf(cfg).Elem(), s.Key)
+	v := lookupKey(root, s.Key)
 	if allowed := setScalar(s.Value, v); allowed != "" {
 		c.add(s.Key, Problem{Kind: BadValue, What: "\"" + s.Value + "\" is not allowed" + suggestion(s.Value, v), Allowed: allowed})
 	}
@@ -98,6 +101,7 @@ func (c *checker) flags(cfg *Config, o *Options) bool {
 	l.Name = FlagLink
 	if o.TargetOnly && o.Link != "" {
 		l.Name = o.Link // under which it is on record on the target
+		c.origin[linkPath(0)+".name"] = "--link"
 	}
 	l.Source.Brokers, l.Target.Brokers = splitCommas(o.Flags.Source), splitCommas(o.Flags.Target)
 	l.Topics.Include, l.Groups.Include = o.Flags.Topics, o.Flags.Groups
