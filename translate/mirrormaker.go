@@ -56,6 +56,13 @@ func ReadMirrorMaker(ctx context.Context, o MirrorMakerOptions) (*MirrorMaker, e
 	return m, nil
 }
 
+// NothingRead tells whether no topic's read came to a single record or to the end
+// of the log before its time was over.
+func (m *MirrorMaker) NothingRead() bool {
+	empty := func(r Read) bool { return r.TimedOut && r.Records == 0 }
+	return (m.Checkpoints == nil || empty(m.Checkpoints.Read)) && (m.Syncs == nil || empty(m.Syncs.Read))
+}
+
 // Groups are those with a checkpoint, sorted.
 func (m *MirrorMaker) Groups() []string {
 	if m.Checkpoints == nil {

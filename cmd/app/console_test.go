@@ -147,10 +147,10 @@ func TestOrdersToAStartingKlink(t *testing.T) {
 		failed int
 		says   string
 	}{
-		"just started":     {age: time.Second, failed: 1, says: "not confirmed within 50ms, by whoever mirrors partitions 0-1"},
+		"just started":     {age: time.Second, failed: 1, says: "not confirmed within --timeout 50ms, by whoever mirrors partitions 0-1"},
 		"killed long ago":  {age: joinTime + time.Minute, says: "no running klink: it takes effect at the next start"},
 		"clocks disagree":  {age: -joinTime - time.Minute, says: "no running klink: it takes effect at the next start"},
-		"a clock is ahead": {age: -time.Second, failed: 1, says: "not confirmed within 50ms, by whoever mirrors partitions 0-1"},
+		"a clock is ahead": {age: -time.Second, failed: 1, says: "not confirmed within --timeout 50ms, by whoever mirrors partitions 0-1"},
 	} {
 		c := onlyTarget(t)
 		putOn(t, c, func(ctx context.Context, s *control.Store) error {

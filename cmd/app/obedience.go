@@ -56,7 +56,7 @@ type obedience struct {
 // wait returns when every topic is confirmed, when there is nobody to confirm it,
 // or after a time.
 func (w *obedience) wait(ctx context.Context, timeout time.Duration) {
-	w.waited = fmt.Sprintf("not confirmed within %s", timeout)
+	w.waited = fmt.Sprintf("not confirmed within --%s %s", flagTimeout, timeout)
 	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ask := time.NewTicker(workersEvery)

@@ -250,7 +250,7 @@ func TestOrderObeyed(t *testing.T) {
 		f.acks["orders"] = []control.AckRecord{{Number: c.Number, Partitions: []control.Acked{{Partition: 1}}}, {Number: c.Number - 1, Partitions: []control.Acked{{Partition: 0}}}}
 	}
 	r = execute(t.Context(), f.parts(), "pause", "orders", "-c", file, "--yes", "--timeout", "5ms", "-o", "json")
-	if a := decodeOrder(t, r); r.code != 1 || a.Topics[0].Reason != reasonUnconfirmed || a.Topics[0].Detail != "not confirmed within 5ms, by whoever mirrors partitions 0,2-3" || len(f.commands) != 1 {
+	if a := decodeOrder(t, r); r.code != 1 || a.Topics[0].Reason != reasonUnconfirmed || a.Topics[0].Detail != "not confirmed within --timeout 5ms, by whoever mirrors partitions 0,2-3" || len(f.commands) != 1 {
 		t.Errorf("%+v", r)
 	}
 	f = commanded()

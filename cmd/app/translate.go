@@ -210,3 +210,11 @@ func translateError(r TranslateResult) error {
 func (r TranslateRequest) readTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, r.Timeout)
 }
+
+// inTime says of what ended a read that its time was over, where it was.
+func (r TranslateRequest) inTime(reading context.Context, err error) error {
+	if err == nil || !endedEarly(reading) {
+		return err
+	}
+	return fmt.Errorf("--%s %s was over before there was anything to translate; give it longer: %w", flagTimeout, r.Timeout, err)
+}

@@ -46,7 +46,7 @@ func translated(req TranslateRequest) TranslateResult {
 		{Source: unread, Target: unreadTo, Asked: told, Offset: translate.Unknown, ReadAgain: translate.Unknown, Reason: translate.MapUnreadable},
 		{Source: translate.Partition{Topic: "local"}, Asked: told, Offset: translate.Unknown, ReadAgain: translate.Unknown, Reason: translate.NotMirrored},
 	}, map[translate.Partition]string{unread: "a copy that is on no record"})
-	r.unknownGroup("nobody")
+	r.unknownGroup("nobody", translate.NoGroup)
 	return r
 }
 
@@ -105,6 +105,17 @@ func TestTranslateUsage(t *testing.T) {
 	} {
 		parts, _ := translating(c.err)
 		if r := execute(t.Context(), parts, append([]string{"translate"}, c.args...)...); r.code != c.code || !strings.Contains(r.err, c.want) || r.out != "" {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+// What is not read in time says which flag gives it longer.
+func TestTranslateWithoutTime(t *testing.T) {
+	dst := cluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "__klink", "a.checkpoints.internal"))
+	for name, flags := range map[string][]string{"by the map": nil, "by MirrorMaker 2": {"--from-mm2", "--source-alias", "a"}} {
+		r := execute(t.Context(), production(), append([]string{"translate", "--target", dst.ListenAddrs()[0], "--group", "g", "--timeout", "1ns"}, flags...)...)
+		if r.code != 1 || !strings.Contains(r.err, "klink: translate: --timeout 1ns was over before there was anything to translate; give it longer: ") || r.out != "" {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}

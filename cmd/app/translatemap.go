@@ -33,7 +33,7 @@ func (t *translation) byMap(ctx context.Context) error {
 	case remote.ReasonOf(err) == state.TopicMissing:
 		return fmt.Errorf("the target has no control topic %s: no klink has run there yet; for what a MirrorMaker 2 wrote, give --from-mm2 (%w)", control.TopicName, err)
 	case err != nil:
-		return err
+		return t.req.inTime(reading, err)
 	}
 	report, ok := view.LinkReport(t.link.Name)
 	if !ok {
@@ -42,8 +42,9 @@ func (t *translation) byMap(ctx context.Context) error {
 	m := &mapped{translation: t, view: view, report: report, lines: map[translate.Partition]translate.Line{}, details: map[translate.Partition]string{}}
 	offsets, err := m.offsets(reading)
 	if err != nil {
-		return err
+		return t.req.inTime(reading, err)
 	}
+	unknown := unknownOf(reading)
 	m.readLines(reading, offsets)
 	for _, g := range offsets.names() {
 		var answers []translate.Answer
@@ -57,7 +58,7 @@ func (t *translation) byMap(ctx context.Context) error {
 		slices.SortFunc(answers, func(a, b translate.Answer) int { return a.Source.Compare(b.Source) })
 		t.add(g, answers, m.details)
 	}
-	t.finish(offsets.names())
+	t.finish(offsets.names(), unknown)
 	return nil
 }
 

@@ -143,10 +143,10 @@ func (r *TranslateResult) group(name string, answers []translate.Answer, details
 	r.Groups = append(r.Groups, g)
 }
 
-// unknownGroup adds a group of which nothing is known.
-func (r *TranslateResult) unknownGroup(name string) {
+// unknownGroup adds a group of which nothing is known, and why.
+func (r *TranslateResult) unknownGroup(name string, why translate.Reason) {
 	r.Groups = append(r.Groups, TranslatedGroup{Group: name, Partitions: []TranslatedPartition{},
-		Reason: string(translate.NoGroup), Hint: translate.NoGroup.About().Hint})
+		Reason: string(why), Hint: why.About().Hint})
 	r.Unanswered++
 }
 

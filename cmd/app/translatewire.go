@@ -106,11 +106,20 @@ func (t *translation) add(group string, answers []translate.Answer, details map[
 	t.result.group(group, answers, details)
 }
 
-// finish adds what was asked for and is not there.
-func (t *translation) finish(known []string) {
+// finish adds what was asked for and is not there, and why nothing is known of it.
+func (t *translation) finish(known []string, why translate.Reason) {
 	for _, pattern := range t.req.Groups.Unmatched(known) {
-		t.result.unknownGroup(pattern)
+		t.result.unknownGroup(pattern, why)
 	}
+}
+
+// unknownOf is why nothing is known of a group, once all was read that tells of one:
+// where that ended early, it is not known either whether there is such a group.
+func unknownOf(reading context.Context) translate.Reason {
+	if endedEarly(reading) {
+		return translate.Incomplete
+	}
+	return translate.NoGroup
 }
 
 // byMirrorMaker translates by a MirrorMaker 2's topics.
@@ -127,9 +136,13 @@ func (t *translation) byMirrorMaker(ctx context.Context) error {
 		return fmt.Errorf("no MirrorMaker 2 has written for the source alias %q, or its topics may not be described: there is neither %s nor %s",
 			t.req.Policy.Source, t.req.Policy.CheckpointsTopic(), t.req.Policy.OffsetSyncsOnTarget())
 	case err != nil:
-		return err
+		return t.req.inTime(reading, err)
 	}
 	t.tellReads(m)
+	if m.NothingRead() {
+		return t.req.inTime(reading, reading.Err())
+	}
+	unknown := unknownOf(reading)
 	told, _, err := t.committed(ctx)
 	if err != nil {
 		return err
@@ -152,7 +165,7 @@ func (t *translation) byMirrorMaker(ctx context.Context) error {
 		asked.Bounds = boundsAt(ctx, t.dst.Admin, m.Targets(g, asked.Offsets))
 		t.add(g, m.ToTarget(asked), nil)
 	}
-	t.finish(names)
+	t.finish(names, unknown)
 	return nil
 }
 
