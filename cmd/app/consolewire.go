@@ -27,7 +27,7 @@ func openConsole(ctx context.Context, cfg *config.Config) (Console, error) {
 	}
 	if _, ok := r.view.LinkReport(r.name); !ok {
 		r.dst.Close()
-		return nil, unknownLink(r.name, r.view.Report())
+		return nil, r.unknownLink()
 	}
 	return &console{recorded: r}, nil
 }

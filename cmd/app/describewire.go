@@ -35,7 +35,8 @@ func describeTargets(ctx context.Context, cfg *config.Config, req DescribeReques
 		if err != nil {
 			return describe.Result{}, fmt.Errorf("link %s: %w", l.Name, err)
 		}
-		open[l.Name] = r
+		r.takeOnly()
+		open[r.name] = r
 		own, err := r.stated(req.Report)
 		if err != nil {
 			return describe.Result{}, fmt.Errorf("link %s: %w", l.Name, err)
@@ -68,8 +69,10 @@ func describeTargets(ctx context.Context, cfg *config.Config, req DescribeReques
 // recorded is a target with what is on record there.
 type recorded struct {
 	name string
-	dst  *kafka.Target
-	view *control.View
+	// unnamed: nobody said what the link is called on record.
+	unnamed bool
+	dst     *kafka.Target
+	view    *control.View
 }
 
 // openRecorded reads a target's control topic.
@@ -78,7 +81,7 @@ func openRecorded(ctx context.Context, cfg *config.Config, l config.Link) (*reco
 	if err != nil {
 		return nil, err
 	}
-	r := &recorded{name: l.Name, dst: dst}
+	r := &recorded{name: l.Name, unnamed: cfg.Unnamed, dst: dst}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	if err = dst.Ping(ctx); err == nil {
@@ -107,20 +110,43 @@ func (r *recorded) stated(running *state.Report) (state.Report, error) {
 	if own, ok := r.view.LinkReport(r.name); ok {
 		return own, nil
 	}
-	return state.Report{}, unknownLink(r.name, r.view.Report())
+	return state.Report{}, r.unknownLink()
 }
 
-// unknownLink is about a target that another link, or none, writes to. known is what
-// is on record there.
+// takeOnly has a command that writes nothing mean the only link on record, where
+// nobody named one. One that writes has to be told: what the target has may be
+// somebody else's.
+func (r *recorded) takeOnly() {
+	links := r.view.Report().Links
+	if _, ok := r.view.LinkReport(r.name); !ok && r.unnamed && len(links) == 1 {
+		r.name, r.unnamed = links[0].Name, false
+	}
+}
+
+// unknownLink is about a target that other links, or none, write to.
+func (r *recorded) unknownLink() error {
+	known := r.view.Report()
+	if r.unnamed && len(known.Links) > 0 {
+		return fmt.Errorf("choose the link with --%s NAME; on record on the target: %s", flagLink, linkNames(known))
+	}
+	return unknownLink(r.name, known)
+}
+
+// unknownLink says that there is no link of a name. known is what is on record.
 func unknownLink(name string, known state.Report) error {
+	return fmt.Errorf("the target's control topic %s knows no link of this name: %q; on record there: %s", control.TopicName, name, linkNames(known))
+}
+
+// linkNames lists the links of a report.
+func linkNames(r state.Report) string {
 	var names []string
-	for _, l := range known.Links {
+	for _, l := range r.Links {
 		names = append(names, strconv.Quote(l.Name))
 	}
 	if len(names) == 0 {
-		names = []string{"none"}
+		return "none"
 	}
-	return fmt.Errorf("the target's control topic %s knows no link of this name: %q; on record there: %s", control.TopicName, name, strings.Join(names, ", "))
+	return strings.Join(names, ", ")
 }
 
 // scanOptions say how ledgers are brought forward, and where failures go.

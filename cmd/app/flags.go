@@ -34,7 +34,7 @@ const withoutFile = "Without a file:"
 func linkFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: flagConfig, Aliases: []string{"c"}, Usage: "read the configuration from `FILE`, by default from $" + variableConfig},
-		&cli.StringFlag{Name: flagLink, Usage: "of the file's links, only the one called `NAME`; with --target alone, the one on record there"},
+		&cli.StringFlag{Name: flagLink, Usage: "of the file's links, only the one called `NAME`; with --target alone, the one of that name on record there"},
 		&cli.StringSliceFlag{Name: flagSource, Category: withoutFile, Usage: "bootstrap address `HOST:PORT` of the source"},
 		&cli.StringSliceFlag{Name: flagTarget, Category: withoutFile, Usage: "bootstrap address `HOST:PORT` of the target"},
 		&cli.StringSliceFlag{Name: flagTopic, Category: withoutFile, Usage: "topics by `PATTERN`: a name, a glob with *, a /regular expression/ or =literal"},

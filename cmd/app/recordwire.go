@@ -35,7 +35,7 @@ func openAuditBook(ctx context.Context, cfg *config.Config) (AuditBook, error) {
 // writable makes sure that a link is on record, and that more can be put there.
 func writable(ctx context.Context, r *recorded) error {
 	if _, ok := r.view.LinkReport(r.name); !ok {
-		return unknownLink(r.name, r.view.Report())
+		return r.unknownLink()
 	}
 	s, err := openControl(ctx, r)
 	if err == nil {

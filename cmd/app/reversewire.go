@@ -70,7 +70,7 @@ func (t *turner) Close() {
 func (t *turner) Topics(words []string) ([]string, error) {
 	r, ok := t.promoted.view.LinkReport(t.promoted.name)
 	if !ok {
-		return nil, unknownLink(t.promoted.name, t.promoted.view.Report())
+		return nil, t.promoted.unknownLink()
 	}
 	return namedTopics(describe.Complete(r.Links[0], t.promoted.view), words)
 }

@@ -157,7 +157,9 @@ func (q *question) choose(r state.Report) (state.Report, error) {
 				kept = append(kept, l)
 			}
 		}
-		r.Links = kept
+		if len(kept) > 0 || q.cfg == nil || !q.cfg.Unnamed {
+			r.Links = kept // else it is the only one on record, and nobody named it
+		}
 	}
 	if len(q.topics) == 0 {
 		return r, nil

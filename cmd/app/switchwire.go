@@ -34,7 +34,7 @@ func openSwitch(ctx context.Context, cfg *config.Config, access SwitchAccess) (S
 	w.onClose(r.dst.Close)
 	if _, ok := r.view.LinkReport(r.name); !ok {
 		w.Close()
-		return nil, unknownLink(r.name, r.view.Report())
+		return nil, r.unknownLink()
 	}
 	m := leaders.New(r.dst.Admin)
 	w.onClose(m.Close)

@@ -57,7 +57,7 @@ func (s *shell) translateCommand() *cli.Command {
 			"Without --from-mm2 klink's own map answers, which knows the place of every copy, and the log of\n" +
 			"the target for what was copied after the map was written last. A group's source offsets come\n" +
 			"from the source where it answers, else from klink's record of the groups that it carries over,\n" +
-			"else from klink's checkpoints.\n\n" +
+			"else from klink's checkpoints. With --target alone and no --link the only link on record is meant.\n\n" +
 			"With --from-mm2 the checkpoints and offset syncs that a MirrorMaker 2 wrote answer. The offset\n" +
 			"syncs are on the source by default (offset-syncs.topic.location): give --source too, or without\n" +
 			"them answers are the checkpoints themselves. --reverse goes by the offset syncs alone.\n\n" +

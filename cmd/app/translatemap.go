@@ -35,9 +35,9 @@ func (t *translation) byMap(ctx context.Context) error {
 	case err != nil:
 		return t.req.inTime(reading, err)
 	}
-	report, ok := view.LinkReport(t.link.Name)
-	if !ok {
-		return unknownLink(t.link.Name, view.Report())
+	report, err := t.onRecord(view)
+	if err != nil {
+		return err
 	}
 	m := &mapped{translation: t, view: view, report: report, lines: map[translate.Partition]translate.Line{}, details: map[translate.Partition]string{}}
 	offsets, err := m.offsets(reading)
@@ -60,6 +60,16 @@ func (t *translation) byMap(ctx context.Context) error {
 	}
 	t.finish(offsets.names(), unknown)
 	return nil
+}
+
+// onRecord is what is on record of the link: of the only one where none is named.
+func (t *translation) onRecord(view *control.View) (state.Report, error) {
+	r := &recorded{name: t.link.Name, unnamed: t.cfg.Unnamed, dst: t.dst, view: view}
+	if r.takeOnly(); t.req.Policy.Source == t.link.Name {
+		t.req.Policy.Source = r.name // the alias is the link's name by default
+	}
+	t.link.Name, t.result.Link = r.name, r.name
+	return r.stated(nil)
 }
 
 // mapped is a translation by klink's map.

@@ -357,5 +357,6 @@ func readRecorded(ctx context.Context, cfg *config.Config, l config.Link) (state
 		return state.Report{}, err
 	}
 	defer r.dst.Close()
+	r.takeOnly()
 	return r.stated(nil)
 }

@@ -9,6 +9,10 @@ type Config struct {
 	Limits Limits `yaml:"limits"`
 	HTTP   HTTP   `yaml:"http"`
 	Log    Log    `yaml:"log"`
+
+	// Unnamed is no key: the only link was made of flags for a command that needs no
+	// source, and nothing says what it is called on the target. Its Name is FlagLink.
+	Unnamed bool `json:"-"`
 }
 
 // Link is one source, one target, and the rules between them.

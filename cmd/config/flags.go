@@ -103,6 +103,7 @@ func (c *checker) flags(cfg *Config, o *Options) bool {
 		l.Name = o.Link // under which it is on record on the target
 		c.origin[linkPath(0)+".name"] = "--link"
 	}
+	cfg.Unnamed = o.TargetOnly && o.Link == ""
 	l.Source.Brokers, l.Target.Brokers = splitCommas(o.Flags.Source), splitCommas(o.Flags.Target)
 	l.Topics.Include, l.Groups.Include = o.Flags.Topics, o.Flags.Groups
 	for path, flag := range map[string]string{"source": "--source", "target": "--target", "topics": "--topic", "groups": "--group"} {

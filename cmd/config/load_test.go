@@ -202,8 +202,11 @@ func TestFlagsAlone(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	cfg, err = Load(Options{Flags: Flags{Target: ok.Target}, Link: "east", TargetOnly: true})
-	if err != nil || len(cfg.Links) != 1 || cfg.Links[0].Name != "east" {
+	if err != nil || len(cfg.Links) != 1 || cfg.Links[0].Name != "east" || cfg.Unnamed {
 		t.Errorf("the link that is on record on a target: %v, %+v", err, cfg)
+	}
+	if cfg, err = Load(Options{Flags: Flags{Target: ok.Target}, TargetOnly: true}); err != nil || !cfg.Unnamed || cfg.Links[0].Name != FlagLink {
+		t.Errorf("a link that nobody named: %v, %+v", err, cfg)
 	}
 	if _, err = Load(Options{Flags: ok, Link: "east"}); err == nil {
 		t.Error("a link to be made goes by a name that nobody gave it")

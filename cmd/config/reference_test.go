@@ -70,6 +70,9 @@ func TestReferenceExplainsEachKey(t *testing.T) {
 func allKeys(t reflect.Type, path string, into map[string]bool) {
 	for i := range t.NumField() {
 		f := t.Field(i)
+		if f.Tag.Get("yaml") == "" {
+			continue // no key
+		}
 		key := join(path, f.Tag.Get("yaml"))
 		into[key] = true
 		switch {
