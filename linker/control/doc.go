@@ -4,8 +4,9 @@
 // mirrors which topic, under which ids, the lineage of the source's leader
 // epochs, which marker counters were given out, which partitions are being
 // padded, what in them is not a copy, which process of a link started last, the
-// last reported states, what operators want, where topics were cut, and what was
-// written to consumer groups, and what audits found.
+// last reported states, what operators want, where topics were cut, what was
+// written to consumer groups, what audits found, and when workers last saw the
+// sources.
 //
 // Records are JSON with structured keys, so any topic name is a key. A value
 // carries the version of its kind. Fields may be added without raising it; it
@@ -29,6 +30,8 @@
 //	group       [group, part] what klink writes for a consumer group, ahead of it
 //	adopt       [topic] up to where a target topic counts as this mirror's own
 //	audit       [topic, source id, partition] what comparing it last showed
+//	sight       [worker, part] when a worker last saw the sources to end where the
+//	            recorded states say
 //
 // The package never writes to the source cluster, never creates the topic again
 // once it was opened, and stores no secrets.
@@ -62,4 +65,10 @@
 //	    limit. A reader takes a cut as a whole or not at all; of a group's parts it
 //	    misses no offset that was on record before and is to be after.
 //	C9  Where operators took a topic or a link off, no key of it is left.
+//	C10 A sight never says more than its worker saw. It covers a partition only where
+//	    the recorded state has that worker's name and gives the digest of what the
+//	    worker saw, source topic and ends: what another worker wrote over it, what was
+//	    recorded since, or another incarnation, is not covered. The time is that of the
+//	    oldest sighting of all that a sight covers. An older klink knows no sights,
+//	    and ignores them: there a partition is as of when its state last changed.
 package control

@@ -31,6 +31,7 @@ const (
 	KindGroup     Kind = "group"
 	KindAdopt     Kind = "adopt"
 	KindAudit     Kind = "audit"
+	KindSight     Kind = "sight"
 )
 
 // Key is a record's key: which fields are used depends on the kind. Its JSON
@@ -49,7 +50,7 @@ type Key struct {
 	// that one command was written (C7).
 	Part int `json:"part,omitempty"`
 	// First and Worker name a block of counters (C6). Worker is also who
-	// acknowledges.
+	// acknowledges, and whose sight it is.
 	First  int32  `json:"first,omitempty"`
 	Worker string `json:"worker,omitempty"`
 	// Number and ID name a command; Number is also the one that an

@@ -15,7 +15,7 @@ import (
 // the one it writes but for topics that keep their offsets (topicVersion).
 var versions = map[Kind]int{
 	KindLink: 1, KindLinkState: 1, KindTopic: 2, KindEpoch: 1, KindState: 1, KindWorker: 1, KindCounters: 1, KindPad: 1, KindLedger: 1,
-	KindCommand: 1, KindAck: 1, KindCut: 1, KindGroup: 1, KindAdopt: 1, KindAudit: 1,
+	KindCommand: 1, KindAck: 1, KindCut: 1, KindGroup: 1, KindAdopt: 1, KindAudit: 1, KindSight: 1,
 }
 
 // baseVersion is the newest version of an unknown kind that may be ignored.
@@ -329,6 +329,8 @@ func decodeKind(k Key, b []byte) (any, error) {
 		return decodeTo(k, b, adoptValue.record)
 	case KindAudit:
 		return decodeTo(k, b, auditValue.record)
+	case KindSight:
+		return decodeTo(k, b, sightValue.record)
 	default:
 		return nil, nil
 	}

@@ -20,7 +20,8 @@ func (v *View) Report() state.Report {
 }
 
 // LinkReport is Report for one link. AsOf is the time of the link's own newest
-// record about its state: another link's say nothing of it. ok is false where
+// record about its state, or of when its sources were last seen to be as it says:
+// another link's say nothing of it. ok is false where
 // nothing is on record.
 func (v *View) LinkReport(name string) (rep state.Report, ok bool) {
 	if !slices.Contains(v.linkNames(), name) {
@@ -30,6 +31,11 @@ func (v *View) LinkReport(name string) (rep state.Report, ok bool) {
 	for _, s := range v.States(name) {
 		if s.AsOf.After(asOf) {
 			asOf = s.AsOf
+		}
+	}
+	for _, w := range v.sights[name] {
+		if w.At.After(asOf) {
+			asOf = w.At
 		}
 	}
 	return state.Report{AsOf: asOf, Links: []state.Link{v.linkReport(name, asOf)}}, true

@@ -35,6 +35,8 @@ type View struct {
 	groups map[groupKey]map[int]groupPart
 	adopts map[topicKey]AdoptRecord
 	audits map[lineKey]AuditRecord
+	// sights holds, per link, what its workers last saw.
+	sights map[string]map[sightKey]SightRecord
 	// applied holds, per key, the record that its value came from.
 	applied map[string]applied
 	// changes counts the records that were folded in.
@@ -83,7 +85,7 @@ func newView() *View {
 		ledgers: make(map[lineKey]LedgerRecord), orders: make(map[string]*orders),
 		acks: make(map[topicKey]map[ackKey]AckRecord), cuts: make(map[cutKey]map[int]cutPart),
 		groups: make(map[groupKey]map[int]groupPart), adopts: make(map[topicKey]AdoptRecord),
-		audits: make(map[lineKey]AuditRecord)}
+		audits: make(map[lineKey]AuditRecord), sights: make(map[string]map[sightKey]SightRecord)}
 }
 
 // apply folds one record in. It may be called out of log order for different
@@ -184,6 +186,8 @@ func (v *View) set(k Key, val any, offset int64) error {
 		v.ledgers[r.line()] = r
 	case AuditRecord:
 		v.audits[r.line()] = r
+	case SightRecord:
+		v.saw(r)
 	default:
 		v.setWanted(k, val, offset)
 	}
@@ -252,6 +256,8 @@ func (v *View) remove(k Key) {
 		}
 	case KindCounters, KindPad, KindLedger, KindAudit:
 		v.removeLine(k)
+	case KindSight:
+		delete(v.sights[k.Link], sightKey{k.Worker, k.Part})
 	default:
 		v.removeWanted(k)
 	}
@@ -367,15 +373,17 @@ func (v *View) Epochs(link, sourceTopic string, partition int32) []Epoch {
 }
 
 // States returns the last reported states of a link's topics, sorted by source
-// name.
+// name. A partition is as of when its source was last seen: when it was recorded, or
+// later where a sight covers it.
 func (v *View) States(link string) []StateRecord {
 	var out []StateRecord
+	words := v.Sights(link)
 	for tk, parts := range v.states {
 		if tk.link != link {
 			continue
 		}
 		if r, ok := joinState(tk.link, tk.topic, parts); ok {
-			out = append(out, r)
+			out = append(out, sighted(r, v.topics[tk].SourceID, words))
 		}
 	}
 	slices.SortFunc(out, func(a, b StateRecord) int { return cmp.Compare(a.Topic.SourceTopic, b.Topic.SourceTopic) })
