@@ -135,6 +135,8 @@ type Link struct {
 	sentPos  state.Position
 	// unrecorded: the last try to record states failed, and was told.
 	unrecorded bool
+	// sightedAt is when it was last told that the source was seen.
+	sightedAt time.Time
 	// claimedAt and yieldUntil belong to the turn of this process; see turn.go.
 	claimedAt time.Time
 	// clean: the process before this one ended in an orderly way, with nothing on

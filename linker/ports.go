@@ -235,6 +235,11 @@ type Store interface {
 	DropWorker(ctx context.Context, link, worker string) error
 	States(link string) []control.StateRecord
 	PutState(ctx context.Context, r control.StateRecord) error
+	// Sights are what the link's workers said of when they saw the sources; States
+	// has it already.
+	Sights(link string) []control.SightRecord
+	PutSights(ctx context.Context, rs []control.SightRecord) error
+	DropSights(ctx context.Context, rs []control.SightRecord) error
 	// Audit and Audits tell what comparing partitions last showed.
 	Audit(link, sourceTopic string, partition int32) (control.AuditRecord, bool)
 	Audits(link string) []control.AuditRecord

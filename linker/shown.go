@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"klink/fetcher/feed"
+	"klink/linker/control"
 	"klink/linker/state"
 )
 
@@ -69,6 +70,13 @@ func (s *shown) seenSource() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asOf
+}
+
+// sighting is what was last seen of the source's ends.
+func (s *shown) sighting() control.Sighting {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return control.Sighting{End: s.srcEnd, High: s.srcHW, At: s.asOf}
 }
 
 // sawTarget notes the target's ends; Unknown changes nothing.

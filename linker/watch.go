@@ -100,6 +100,9 @@ func (l *Link) recordOnce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
 	err := l.recordChanges(ctx)
+	if err == nil {
+		err = l.recordSights(ctx)
+	}
 	l.mu.Lock()
 	was := l.unrecorded
 	l.unrecorded = err != nil

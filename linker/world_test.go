@@ -37,6 +37,8 @@ type world struct {
 	links      map[string]control.LinkRecord
 	states     map[string]control.StateRecord
 	stateErr   error
+	sights     []control.SightRecord
+	sightPuts  int
 	unread     error // what DescribeProducers answers
 	puts       int
 	worker     control.WorkerRecord
@@ -47,6 +49,9 @@ type world struct {
 
 	src, dst map[feed.Partition]*memLog
 	sources  sync.WaitGroup
+	// fault and mended are the sources' (memSource).
+	fault    func(p feed.Partition, next int64) *feed.Fault
+	mended   chan struct{}
 	prepared map[string]int // how often each topic was prepared
 	hang     bool           // Prepare waits for the end of its context
 	memRecords
@@ -174,7 +179,7 @@ func (w *world) prepareLocked(f Found) Prepared {
 func (w *world) ExpireProducers(context.Context) time.Duration { return 24 * time.Hour }
 
 func (w *world) Open(s feed.Start) feed.Stream {
-	src := &memSource{log: w.log(w.src, s.Partition), rand: rand.New(rand.NewPCG(1, 1))}
+	src := &memSource{log: w.log(w.src, s.Partition), rand: rand.New(rand.NewPCG(1, 1)), fault: w.fault, mended: w.mended}
 	w.sources.Add(1)
 	st := src.Open(s)
 	return feed.Stream{Events: st.Events, Close: sync.OnceFunc(func() { st.Close(); w.sources.Done() })}
@@ -346,6 +351,36 @@ func (w *world) PutState(_ context.Context, r control.StateRecord) error {
 		w.states[r.Topic.SourceTopic] = r
 	}
 	return w.stateErr
+}
+
+func (w *world) Sights(string) []control.SightRecord {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.sights)
+}
+
+func (w *world) PutSights(_ context.Context, rs []control.SightRecord) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range rs {
+		w.sightPuts++
+		w.dropSightLocked(r)
+		w.sights = append(w.sights, r)
+	}
+	return nil
+}
+
+func (w *world) DropSights(_ context.Context, rs []control.SightRecord) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range rs {
+		w.dropSightLocked(r)
+	}
+	return nil
+}
+
+func (w *world) dropSightLocked(r control.SightRecord) {
+	w.sights = slices.DeleteFunc(w.sights, func(o control.SightRecord) bool { return o.Worker == r.Worker && o.Part == r.Part })
 }
 
 func (w *world) epochs(p feed.Partition) *memLineage {
