@@ -43,11 +43,12 @@ type switchedTopic struct {
 
 type switchedPartition struct {
 	Partition     int32
-	TargetEnd     *int64   `json:"target_end"`
-	LastMirrored  *int64   `json:"last_mirrored"`
-	SourceEnd     *int64   `json:"source_end"`
-	RecordsLost   *int64   `json:"records_lost"`
-	UnseenSeconds *float64 `json:"unseen_seconds"`
+	TargetEnd     *int64    `json:"target_end"`
+	LastMirrored  *int64    `json:"last_mirrored"`
+	SourceEnd     *int64    `json:"source_end"`
+	SourceEndAsOf time.Time `json:"source_end_as_of"`
+	RecordsLost   *int64    `json:"records_lost"`
+	UnseenSeconds *float64  `json:"unseen_seconds"`
 	Fenced        bool
 	FenceOffset   *int64 `json:"fence_offset"`
 	Detail        string

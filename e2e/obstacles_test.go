@@ -32,7 +32,7 @@ func TestObstacles(t *testing.T) {
 	p := startPair(t, lab.KafkaOptions{}, lab.KafkaOptions{LogDirs: 2, Props: map[string]string{"replica.high.watermark.checkpoint.interval.ms": "500"}})
 	t.Run("side by side", func(t *testing.T) {
 		for name, run := range map[string]func(*testing.T, pair){"addresses": addresses, "topics": topicsAsTheyAre, "same cluster": sameCluster,
-			"status": whatIsShown, "lag": lagging} {
+			"status": whatIsShown, "lag": lagging, "sights": unseenSinceTheKill} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); run(t, p) })
 		}
 	})
