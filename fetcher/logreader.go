@@ -9,7 +9,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
-	"golang.org/x/sync/errgroup"
 
 	"klink/fetcher/feed"
 	"klink/fetcher/leaders"
@@ -29,12 +28,6 @@ const (
 	readWait = 100 * time.Millisecond
 )
 
-// Special timestamps of ListOffsets.
-const (
-	latestOffset   = -1
-	earliestOffset = -2
-)
-
 // LogReader answers single questions about logs of one cluster, source or
 // target. It asks leaders only, retries while leadership moves, and gives up
 // after 15 seconds. Its errors are *feed.Fault; after the end of ctx they also
@@ -43,6 +36,7 @@ type LogReader struct {
 	cl      *kgo.Client
 	leaders *leaders.Map
 	budget  *Budget
+	desks   desks
 }
 
 // NewLogReader returns a reader that asks through cl. Read uses cl's Fetch
@@ -61,14 +55,7 @@ func (r *LogReader) Bounds(ctx context.Context, p feed.Partition, id feed.TopicI
 	err := r.ask(ctx, question{Partition: p, id: id, next: feed.Unknown}, func(ctx context.Context, l leaders.Leader) error {
 		b = feed.Bounds{LogStart: feed.Unknown, LastStable: feed.Unknown, HighWatermark: feed.Unknown,
 			LogEnd: feed.Unknown, LeaderEpoch: l.Epoch, SeenAt: time.Now()}
-		g, gctx := errgroup.WithContext(ctx)
-		g.Go(func() (err error) { b.LogStart, err = r.listOffset(gctx, p, l, earliestOffset, 0); return })
-		g.Go(func() (err error) { b.LastStable, err = r.listOffset(gctx, p, l, latestOffset, 1); return })
-		g.Go(func() (err error) { b.HighWatermark, err = r.listOffset(gctx, p, l, latestOffset, 0); return })
-		if l.Epoch != feed.NoEpoch {
-			g.Go(func() (err error) { _, b.LogEnd, err = r.epochEnd(gctx, p, l, l.Epoch); return soft(err) })
-		}
-		if err := g.Wait(); err != nil {
+		if err := r.ends(ctx, l, p, &b); err != nil {
 			return err
 		}
 		if err := r.leaders.Refresh(ctx, p.Topic); err != nil {
@@ -84,6 +71,36 @@ func (r *LogReader) Bounds(ctx context.Context, p feed.Partition, id feed.TopicI
 	return b, err
 }
 
+// ends puts the four questions of Bounds at the same time.
+func (r *LogReader) ends(ctx context.Context, l leaders.Leader, p feed.Partition, b *feed.Bounds) error {
+	q := ofLog{Partition: p, leader: l.Epoch, epoch: l.Epoch}
+	asked := []struct {
+		pending
+		to *int64
+	}{
+		{r.put(l.Broker, logStarts, q), &b.LogStart},
+		{r.put(l.Broker, lastStables, q), &b.LastStable},
+		{r.put(l.Broker, highWatermarks, q), &b.HighWatermark},
+	}
+	var end pending
+	if l.Epoch != feed.NoEpoch {
+		end = r.put(l.Broker, epochEnds, q)
+	}
+	for _, a := range asked {
+		got, err := a.wait(ctx)
+		if err != nil {
+			return err
+		}
+		*a.to = got.offset
+	}
+	if l.Epoch == feed.NoEpoch {
+		return nil
+	}
+	got, err := end.wait(ctx)
+	b.LogEnd = got.offset
+	return soft(err)
+}
+
 // soft drops the error of an optional request that the broker does not serve.
 func soft(err error) error {
 	if errors.Is(err, kerr.UnsupportedVersion) || errors.Is(err, kerr.UnsupportedForMessageFormat) {
@@ -96,8 +113,9 @@ func soft(err error) error {
 // and where it ends (exclusive); NoEpoch and Unknown where the leader does not
 // know (OffsetForLeaderEpoch, KIP-320).
 func (r *LogReader) EpochEnd(ctx context.Context, p feed.Partition, epoch int32) (got int32, end int64, err error) {
-	err = r.ask(ctx, question{Partition: p, next: feed.Unknown}, func(ctx context.Context, l leaders.Leader) (err error) {
-		got, end, err = r.epochEnd(ctx, p, l, epoch)
+	err = r.ask(ctx, question{Partition: p, next: feed.Unknown}, func(ctx context.Context, l leaders.Leader) error {
+		a, err := r.put(l.Broker, epochEnds, ofLog{Partition: p, leader: l.Epoch, epoch: epoch}).wait(ctx)
+		got, end = a.epoch, a.offset
 		return err
 	})
 	return got, end, err
@@ -223,53 +241,6 @@ func only(resp *kmsg.FetchResponse) (*kmsg.FetchResponseTopicPartition, error) {
 	}
 	p := &resp.Topics[0].Partitions[0]
 	return p, kerr.ErrorForCode(p.ErrorCode)
-}
-
-func (r *LogReader) listOffset(ctx context.Context, p feed.Partition, l leaders.Leader, at int64, isolation int8) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	req := kmsg.NewPtrListOffsetsRequest()
-	req.IsolationLevel, req.TimeoutMillis = isolation, int32(listWait.Milliseconds())
-	t := kmsg.NewListOffsetsRequestTopic()
-	t.Topic = p.Topic
-	x := kmsg.NewListOffsetsRequestTopicPartition()
-	x.Partition, x.CurrentLeaderEpoch, x.Timestamp = p.Partition, l.Epoch, at
-	t.Partitions = append(t.Partitions, x)
-	req.Topics = append(req.Topics, t)
-	resp, err := req.RequestWith(ctx, r.cl.Broker(int(l.Broker)))
-	if err != nil {
-		return feed.Unknown, fmt.Errorf("list offsets: %w", err)
-	}
-	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
-		return feed.Unknown, fmt.Errorf("list offsets: %w: not exactly the partition asked for", errDisorder)
-	}
-	a := resp.Topics[0].Partitions[0]
-	return a.Offset, kerr.ErrorForCode(a.ErrorCode)
-}
-
-func (r *LogReader) epochEnd(ctx context.Context, p feed.Partition, l leaders.Leader, epoch int32) (int32, int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	req := kmsg.NewPtrOffsetForLeaderEpochRequest()
-	req.ReplicaID = -1
-	t := kmsg.NewOffsetForLeaderEpochRequestTopic()
-	t.Topic = p.Topic
-	x := kmsg.NewOffsetForLeaderEpochRequestTopicPartition()
-	x.Partition, x.CurrentLeaderEpoch, x.LeaderEpoch = p.Partition, l.Epoch, epoch
-	t.Partitions = append(t.Partitions, x)
-	req.Topics = append(req.Topics, t)
-	resp, err := req.RequestWith(ctx, r.cl.Broker(int(l.Broker)))
-	if err != nil {
-		return feed.NoEpoch, feed.Unknown, fmt.Errorf("ask for the end of epoch %d: %w", epoch, err)
-	}
-	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
-		return feed.NoEpoch, feed.Unknown, fmt.Errorf("ask for the end of epoch %d: %w", epoch, errDisorder)
-	}
-	a := resp.Topics[0].Partitions[0]
-	if err := kerr.ErrorForCode(a.ErrorCode); err != nil {
-		return feed.NoEpoch, feed.Unknown, err
-	}
-	return a.LeaderEpoch, a.EndOffset, nil
 }
 
 // question is what a LogReader is asked about; next goes into faults.

@@ -14,7 +14,7 @@ import (
 func (r *LogReader) OffsetAt(ctx context.Context, p feed.Partition, id feed.TopicID, t time.Time) (offset int64, err error) {
 	q := question{Partition: p, id: id, next: feed.Unknown}
 	err = r.ask(ctx, q, func(ctx context.Context, l leaders.Leader) (err error) {
-		offset, err = r.listOffset(ctx, p, l, t.UnixMilli(), 1) // read_committed
+		offset, err = r.offsetAt(ctx, l, ofLog{Partition: p, leader: l.Epoch}, t.UnixMilli())
 		return err
 	})
 	if err != nil || offset < 0 {

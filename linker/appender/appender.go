@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
 
+	"klink/fetcher/gather"
 	"klink/fetcher/leaders"
 	"klink/linker/state"
 )
@@ -133,6 +134,7 @@ type Appender struct {
 	stopped bool
 	brokers map[int32]*broker
 	parts   map[Target]*part
+	states  map[int32]*gather.Desk[stateOf, AskedState] // by broker; see ProducerState
 }
 
 // part is kept for a partition that is busy or remembered for a reason.
@@ -148,7 +150,8 @@ type part struct {
 func New(o Options) *Appender {
 	o.setDefaults()
 	a := &Appender{opts: o, met: newMetrics(o.Meter, o.Link), wake: make(chan struct{}, 1),
-		brokers: make(map[int32]*broker), parts: make(map[Target]*part)}
+		brokers: make(map[int32]*broker), parts: make(map[Target]*part),
+		states: make(map[int32]*gather.Desk[stateOf, AskedState])}
 	a.desk = newDesk(a)
 	return a
 }

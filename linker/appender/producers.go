@@ -8,6 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"klink/fetcher/gather"
 )
 
 // ProducerState is what a partition's leader remembers of a producer.
@@ -39,9 +41,67 @@ func (s ProducerState) Next() int32 {
 // topic). "No entry" is a state without Known; everything that leaves it open
 // whether there is one is a *Fault: ErrUnsupported inside where the broker does
 // not know the request, Reason NoPermission where the right is missing.
+//
+// Questions that come at the same time go to a leader in one request.
 func (a *Appender) ProducerState(ctx context.Context, t Target, pid int64) (ProducerState, error) {
-	got := a.ProducerStates(ctx, map[Target]int64{t: pid})[t]
+	l, err := a.route(t)
+	if err != nil { // ProducerStates asks for the leader
+		got := a.ProducerStates(ctx, map[Target]int64{t: pid})[t]
+		return got.ProducerState, got.Err
+	}
+	got, err := a.statesOf(l.Broker).Ask(ctx, stateOf{t, pid})
+	if err != nil {
+		reason, right, _ := readVerdict(err, rightRead)
+		return ProducerState{}, &Fault{Op: opProducers, Target: t, Broker: l.Broker, Reason: reason, Right: right, Err: err}
+	}
 	return got.ProducerState, got.Err
+}
+
+const opProducers = "describe producers"
+
+// statesPerRequest bounds one gathered request: each partition's entry may list
+// many producers.
+const statesPerRequest = 500
+
+// stateOf is one question about a producer.
+type stateOf struct {
+	Target
+	pid int64
+}
+
+// statesOf is where questions to one broker are gathered.
+func (a *Appender) statesOf(broker int32) *gather.Desk[stateOf, AskedState] {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	d := a.states[broker]
+	if d == nil {
+		// Two rounds, each with a request and a comparison of ids.
+		d = gather.New(gather.Options[stateOf, AskedState]{Most: statesPerRequest, Timeout: 2 * a.opts.RequestTimeout, Ask: a.askStates})
+		a.states[broker] = d
+	}
+	return d
+}
+
+// askStates asks about each partition's producers once; those about two producers
+// of one partition go one after the other.
+func (a *Appender) askStates(ctx context.Context, all []stateOf) map[stateOf]AskedState {
+	out := make(map[stateOf]AskedState, len(all))
+	for len(all) > 0 {
+		var later []stateOf
+		now := make(map[Target]int64, len(all))
+		for _, q := range all {
+			if _, twice := now[q.Target]; twice {
+				later = append(later, q)
+				continue
+			}
+			now[q.Target] = q.pid
+		}
+		for t, got := range a.ProducerStates(ctx, now) {
+			out[stateOf{t, now[t]}] = got
+		}
+		all = later
+	}
+	return out
 }
 
 // AskedState is the answer of ProducerStates about one partition.
@@ -60,7 +120,7 @@ func (a *Appender) ProducerStates(ctx context.Context, pids map[Target]int64) ma
 		targets = append(targets, t)
 	}
 	var mu sync.Mutex // guards out
-	faults := a.askLeaders(ctx, targets, question{op: "describe producers", right: rightRead,
+	faults := a.askLeaders(ctx, targets, question{op: opProducers, right: rightRead,
 		put: func(ctx context.Context, to *kgo.Broker, about []routed, reply func(Target, error)) error {
 			return askProducers(ctx, to, about, func(r routed, p *kmsg.DescribeProducersResponseTopicPartition) {
 				err := kerr.ErrorForCode(p.ErrorCode)
