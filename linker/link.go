@@ -167,6 +167,17 @@ func (l *Link) Alive(now time.Time) error {
 	return nil
 }
 
+// Partitions is how many partitions of the source the link knows, whoever mirrors
+// them.
+func (l *Link) Partitions() (n int) {
+	for _, t := range l.listed() {
+		t.mu.Lock()
+		n += len(t.partitions)
+		t.mu.Unlock()
+	}
+	return n
+}
+
 func (l *Link) turn(loop string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -364,18 +364,6 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-func TestMemoryLimit(t *testing.T) {
-	if got := memoryLimit(32 * config.MiB); got != 104*config.MiB {
-		t.Errorf("%s", got)
-	}
-	t.Setenv("GOMEMLIMIT", "1GiB")
-	if got, restore := limitMemory(16 * config.MiB); got != 0 {
-		t.Errorf("the operator's limit was overridden: %s", got)
-	} else {
-		restore()
-	}
-}
-
 func TestColours(t *testing.T) {
 	s := &shell{colour: true}
 	if got := s.paint(state.Halted); got != "\x1b[31mHALTED\x1b[0m" {

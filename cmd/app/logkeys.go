@@ -7,5 +7,6 @@ const (
 	keyHTTP        = "http"
 	keyFetchMemory = "fetch_memory"
 	keyMemoryLimit = "memory_limit"
+	keyPartitions  = "partitions"
 	keyLimit       = "limit"
 )

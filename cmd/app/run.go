@@ -64,6 +64,10 @@ func (s *shell) run(c *cli.Context) error {
 	}
 	log.Info("klink started", telemetry.KeyVersion, Version(), keyConfigHash, cfg.Hash(), keyLinks, len(cfg.Links),
 		keyHTTP, address, keyFetchMemory, cfg.Limits.FetchMemory.String(), keyMemoryLimit, limit.String())
+	if d, ok := daemon.(sizer); ok && limit > 0 {
+		follow := start(c.Context, func(ctx context.Context) error { followMemory(ctx, log, cfg.Limits.FetchMemory, d); return nil })
+		defer func() { follow.stop(); <-follow.done }()
+	}
 	return supervise(c.Context, log, daemon, server)
 }
 

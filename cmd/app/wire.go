@@ -250,6 +250,14 @@ func (m *mirror) Alive() error {
 	return errors.Join(errs...)
 }
 
+// Partitions is how many partitions all links mirror, or would.
+func (m *mirror) Partitions() (n int) {
+	for _, s := range m.links {
+		n += s.link.Partitions()
+	}
+	return n
+}
+
 // Report returns what all links are doing.
 func (m *mirror) Report() state.Report {
 	r := state.Report{AsOf: time.Now().UTC(), Links: []state.Link{}}
