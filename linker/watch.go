@@ -30,12 +30,15 @@ func (l *Link) look(ctx context.Context) {
 }
 
 func (l *Link) lookOnce(ctx context.Context) {
-	idle := map[appender.Target]*partition{}
-	was := map[appender.Target]int64{}
-	var ask []appender.Target
-	for _, p := range l.partitions() {
+	type expected struct {
+		*partition
+		end int64
+	}
+	all := l.partitions()
+	idle, ask := make(map[appender.Target]expected, len(all)), make([]appender.Target, 0, len(all))
+	for _, p := range all {
 		if end, ok := p.shown.idleSince(time.Now().Add(-lookEvery / 2)); ok {
-			idle[p.dst], was[p.dst] = p, end
+			idle[p.dst] = expected{p, end}
 			ask = append(ask, p.dst)
 		}
 	}
@@ -46,11 +49,12 @@ func (l *Link) lookOnce(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if end.Err == nil && end.End == was[t] {
+		is := idle[t]
+		if end.Err == nil && end.End == is.end {
 			continue
 		}
 		select {
-		case idle[t].moved <- sight{was[t], end}:
+		case is.moved <- sight{is.end, end}:
 		default: // busy after all: it will see for itself
 		}
 	}

@@ -16,7 +16,7 @@ const (
 	// of heap, a stack of 8 KiB, and room for the collector. With less the collector
 	// would do nothing but collect.
 	commonPartitions = 1000
-	perPartition     = 24 * 1024
+	perPartition     = 32 * 1024
 	// memoryEvery is how often it is looked how many partitions there are.
 	memoryEvery = 2 * time.Second
 )

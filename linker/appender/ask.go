@@ -92,7 +92,7 @@ func (a *Appender) askLeader(ctx context.Context, broker int32, about []routed, 
 	if err == nil {
 		err = ErrNoAnswer
 	}
-	var good []Target
+	good := make([]Target, 0, len(about))
 	for _, r := range about {
 		switch e, ok := answers[r.Target]; {
 		case !ok:

@@ -108,9 +108,13 @@ func joinState(link, topic string, parts map[int]stateValue) (StateRecord, bool)
 	if !ok {
 		return StateRecord{}, false
 	}
+	partitions := 0
+	for _, v := range parts {
+		partitions += len(v.Partitions)
+	}
 	r := StateRecord{Link: link, AsOf: head.AsOf, Topic: state.Topic{SourceTopic: topic,
 		TargetTopic: head.TargetTopic, Mode: head.Mode, State: state.State(head.State), Reason: head.Reason, Detail: head.Detail, Hint: hintOf(head.Reason),
-		Partitions: []state.Partition{}}}
+		Partitions: make([]state.Partition, 0, partitions)}}
 	for part := range head.Parts {
 		v := parts[part]
 		for _, p := range v.Partitions {
