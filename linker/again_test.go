@@ -2,6 +2,7 @@ package linker
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +42,53 @@ func TestRecreateWhileItMirrors(t *testing.T) {
 				end()
 			})
 		})
+	}
+}
+
+// TestWaysOnFromTargetRecreated: the hint names two, and both lead on, whether the
+// target topic was only deleted or another one stood in its place.
+func TestWaysOnFromTargetRecreated(t *testing.T) {
+	hint := state.TargetRecreated.About().Hint
+	if !strings.Contains(hint, "klink repair --recreate mirrors it anew, and so does a restart of klink") {
+		t.Error(hint)
+	}
+	for _, another := range []bool{false, true} {
+		for _, restart := range []bool{false, true} {
+			t.Run(fmt.Sprintf("another %v, restart %v", another, restart), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					w := newWorld()
+					w.add("a", 1, 2)
+					l, end := w.run(t)
+					mustBe(t, topicReport(t, l, "a"), state.Active, "")
+					remake := func(id byte) {
+						w.mu.Lock()
+						defer w.mu.Unlock()
+						if delete(w.targets, "a"); id > 0 {
+							w.targets["a"] = [16]byte{id}
+						}
+					}
+					if remake(0); another {
+						remake(77)
+					}
+					r := topicReport(t, l, "a")
+					mustBe(t, r, state.Halted, state.TargetRecreated)
+					if r.Hint != hint || r.Partitions[0].Hint != hint {
+						t.Errorf("%q, and of a partition %q", r.Hint, r.Partitions[0].Hint)
+					}
+					if remake(0); restart {
+						end()
+						l, end = w.run(t)
+					} else {
+						w.give(t, intent.Command{Verb: intent.Recreate, Topics: []string{"a"}})
+					}
+					mustBe(t, topicReport(t, l, "a"), state.Active, "")
+					if w.records["a"].Generation != 1 || w.targetEnd("a", 1) != 10 {
+						t.Errorf("%+v", w.records["a"])
+					}
+					end()
+				})
+			})
+		}
 	}
 }
 

@@ -102,8 +102,7 @@ func (t *topic) claim(ctx context.Context, f Found, there bool) *Trouble {
 	case (there || running) && rec.SourceID != f.ID:
 		return &Trouble{Reason: state.SourceRecreated, Detail: fmt.Sprintf("the source topic has id %s, was %s", f.ID, rec.SourceID)}
 	case !there && running:
-		return &Trouble{Reason: state.TargetRecreated, Detail: "the target topic is gone",
-			Hint: "start klink again to mirror the topic from its beginning"}
+		return &Trouble{Reason: state.TargetRecreated, Detail: "the target topic is gone"}
 	}
 	return nil
 }
