@@ -88,10 +88,13 @@ func contrastModes(ctx context.Context, req ContrastRequest, l config.Link, klin
 		}
 	}
 	if req.MM2 {
-		kafka, err := install.Kafka(ctx, cmp.Or(req.Kafka, install.Newest))
-		if err != nil {
-			return nil, err
-		}
+		req.Kafka = cmp.Or(req.Kafka, install.Newest)
+	}
+	kafka, err := contrastKafka(ctx, req.Kafka)
+	if err != nil {
+		return nil, err
+	}
+	if req.MM2 {
 		all = append(all, mm2Modes(kafka)...)
 	}
 	if req.Only == "" {
@@ -105,6 +108,23 @@ func contrastModes(ctx context.Context, req ContrastRequest, l config.Link, klin
 		names = append(names, m.Name())
 	}
 	return nil, &UsageError{Command: "contrast", What: fmt.Sprintf("there is no mode %q; allowed: %s", req.Only, strings.Join(names, ", "))}
+}
+
+// contrastKafka makes sure of a version before anything is measured: without it every
+// mode would fail for the same reason. nil for "".
+func contrastKafka(ctx context.Context, version string) (*install.Distribution, error) {
+	if version == "" {
+		return nil, nil
+	}
+	kafka, err := install.Kafka(ctx, version)
+	known := fmt.Sprintf("known to work: %s, %s", install.Newest, install.Oldest)
+	switch {
+	case errors.Is(err, install.ErrNoVersion):
+		return nil, &UsageError{Command: "contrast", What: fmt.Sprintf("--%s: %v; %s", flagKafka, err, known)}
+	case errors.Is(err, install.ErrNotFetched):
+		return nil, fmt.Errorf("--%s: %w; %s", flagKafka, err, known)
+	}
+	return kafka, err
 }
 
 // hasMode tells whether this klink can run links in a mode.

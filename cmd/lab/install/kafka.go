@@ -35,15 +35,23 @@ type Distribution struct {
 	classPath string
 }
 
+var (
+	// ErrNotFetched says that a version's jars could not be got.
+	ErrNotFetched = errors.New("could not be got")
+	// ErrNoVersion says that what was given is no version.
+	ErrNoVersion = errors.New("no Kafka version")
+)
+
 var versionFormat = regexp.MustCompile(`^[0-9]+(\.[0-9]+){1,3}$`)
 
 // Kafka makes sure that version is on this machine and returns it. The first
 // call of a version fetches some 55 MB and starts the broker once or twice
 // (about 15 s); later calls only look. It wraps ErrNoJava or ErrNoMaven when one
-// is missing and cannot be installed.
+// is missing and cannot be installed, ErrNotFetched when there is no such version or
+// no way to it, and ErrNoVersion.
 func Kafka(ctx context.Context, version string) (*Distribution, error) {
 	if !versionFormat.MatchString(version) {
-		return nil, fmt.Errorf("Kafka version %q: want numbers and dots, as in %s", version, Newest)
+		return nil, fmt.Errorf("%w: %q; want numbers and dots, as in %s", ErrNoVersion, version, Newest)
 	}
 	root, err := cacheRoot()
 	if err != nil {

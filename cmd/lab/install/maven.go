@@ -68,11 +68,14 @@ func resolveJars(ctx context.Context, dir, version, logPath string) error {
 	cmd := exec.CommandContext(ctx, mvn, "-B", "-f", pomPath, copyPlugin,
 		"-DincludeScope=runtime", "-DoutputDirectory="+jars)
 	out, err := cmd.CombinedOutput()
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if err != nil {
 		if werr := os.WriteFile(logPath, out, 0o644); werr != nil {
-			return fmt.Errorf("resolve Kafka %s by Maven: %w (its output could not be kept: %w)", version, err, werr)
+			return fmt.Errorf("Kafka %s %w: Maven: %w (its output could not be kept: %w)", version, ErrNotFetched, err, werr)
 		}
-		return fmt.Errorf("resolve Kafka %s by Maven: %w (is this version published, and is a repository reachable? Maven's output: %s)", version, err, logPath)
+		return fmt.Errorf("Kafka %s %w: Maven: %w (is this version published, and is a repository reachable? Maven's output: %s)", version, ErrNotFetched, err, logPath)
 	}
 	return checkJars(jars, version)
 }
@@ -82,7 +85,7 @@ func resolveJars(ctx context.Context, dir, version, logPath string) error {
 func checkJars(jars, version string) error {
 	for _, artifact := range kafkaArtifacts {
 		if _, err := os.Stat(filepath.Join(jars, artifact+"-"+version+".jar")); err != nil {
-			return fmt.Errorf("resolve Kafka %s by Maven: %s is missing among the jars", version, artifact)
+			return fmt.Errorf("Kafka %s %w: %s is missing among the jars that Maven brought", version, ErrNotFetched, artifact)
 		}
 	}
 	return nil
