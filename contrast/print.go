@@ -184,6 +184,9 @@ func (r Result) Print(w io.Writer) error {
 			fmt.Fprintf(&b, "\n%s BROKE ITS PROMISES:\n  %s\n", m.Mode, strings.Join(m.Findings, "\n  "))
 		}
 	}
+	if len(r.Unfinished) > 0 {
+		fmt.Fprintf(&b, "\nSTOPPED before these were finished: %s\n", strings.Join(r.Unfinished, ", "))
+	}
 	fmt.Fprintf(&b, "\n%s\nThe same seed gives the same load: klink contrast --seed %d\n", strings.Join(legend, "\n"), r.Seed)
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -15,10 +15,32 @@ type Result struct {
 	// Clusters and Machine say what it was measured on.
 	Clusters string `json:"clusters"`
 	Machine  string `json:"machine"`
-	// Kept is whether every mode kept what it promises; Findings of the modes say
-	// what not.
+	// Kept is whether every mode was finished and kept what it promises; Findings of
+	// the modes say what not.
 	Kept  bool         `json:"promises_kept"`
 	Modes []ModeResult `json:"modes"`
+	// Unfinished are the modes that are not in Modes, since the run was stopped.
+	Unfinished []string `json:"unfinished"`
+}
+
+// Failed are the modes that have no measures, as something went wrong.
+func (r Result) Failed() (names []string) {
+	for _, m := range r.Modes {
+		if m.Error != "" {
+			names = append(names, m.Mode)
+		}
+	}
+	return names
+}
+
+// Broke are the modes that did not keep what they promise.
+func (r Result) Broke() (names []string) {
+	for _, m := range r.Modes {
+		if len(m.Findings) > 0 {
+			names = append(names, m.Mode)
+		}
+	}
+	return names
 }
 
 // ModeResult is one mode's part.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -30,20 +31,59 @@ type Options struct {
 	Say func(string)
 }
 
-// ErrBroken says that a mode did not keep what it promises, or failed.
+// ErrBroken says that a mode did not keep what it promises.
 var ErrBroken = errors.New("not every promise was kept")
 
+// StoppedError says that ctx ended before all modes were finished. The result has
+// those that were.
+type StoppedError struct {
+	Finished, Unfinished []string
+	// Left is what could not be ended or taken away; nil for nothing.
+	Left error
+}
+
+// Error names the modes.
+func (e *StoppedError) Error() string {
+	what := "stopped; no mode was finished"
+	if len(e.Finished) > 0 {
+		what = "stopped; finished: " + strings.Join(e.Finished, ", ") + "; not finished: " + strings.Join(e.Unfinished, ", ")
+	}
+	if e.Left != nil {
+		what += fmt.Sprintf("; and not all that was started could be ended: %v", e.Left)
+	}
+	return what
+}
+
+// Unwrap gives what is left, and that a context ended.
+func (e *StoppedError) Unwrap() []error { return []error{context.Canceled, e.Left} }
+
+// stopped is the end of a run before its last mode, for a reason that is not its own.
+func stopped(r *Result, rest []Mode, left error) error {
+	e := &StoppedError{Left: left}
+	for _, m := range r.Modes {
+		e.Finished = append(e.Finished, m.Mode)
+	}
+	for _, m := range rest {
+		e.Unfinished = append(e.Unfinished, m.Name())
+	}
+	r.Kept, r.Unfinished = false, e.Unfinished
+	return e
+}
+
 // Run runs the load through all modes and measures. It returns an error only where
-// ctx ended; a mode that failed says so in the result.
+// ctx ended, a *StoppedError; a mode that failed says so in the result.
 func Run(ctx context.Context, o Options) (Result, error) {
 	if o.Load < MinLoad || o.Load > MaxLoad || o.Rate < MinRate || o.Rate > MaxRate {
 		return Result{}, fmt.Errorf("load %s (allowed: %s to %s), rate %d (allowed: %d to %d)", o.Load, MinLoad, MaxLoad, o.Rate, MinRate, MaxRate)
 	}
-	r := Result{AsOf: time.Now().UTC(), Seed: o.Seed, LoadSeconds: o.Load.Seconds(), RecordsPerSecond: o.Rate, Kept: true, Modes: []ModeResult{}}
-	for _, m := range o.Modes {
-		one := perform(ctx, o, m)
+	r := Result{AsOf: time.Now().UTC(), Seed: o.Seed, LoadSeconds: o.Load.Seconds(), RecordsPerSecond: o.Rate, Kept: true, Modes: []ModeResult{}, Unfinished: []string{}}
+	for i, m := range o.Modes {
 		if ctx.Err() != nil {
-			return r, context.Cause(ctx)
+			return r, stopped(&r, o.Modes[i:], nil)
+		}
+		one, left := perform(ctx, o, m)
+		if ctx.Err() != nil && one.Error != "" {
+			return r, stopped(&r, o.Modes[i:], left)
 		}
 		r.Kept = r.Kept && one.Error == "" && len(one.Findings) == 0
 		r.Modes = append(r.Modes, one)
@@ -51,12 +91,16 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	return r, nil
 }
 
-// perform runs one mode.
-func perform(ctx context.Context, o Options, m Mode) ModeResult {
+// perform runs one mode. left is what could not be ended; the result has it as well.
+func perform(ctx context.Context, o Options, m Mode) (r ModeResult, left error) {
 	a := &act{o: o, mode: m, ended: make(chan struct{})}
 	err := a.run(ctx)
-	err = errors.Join(err, a.end())
-	r := ModeResult{Findings: []string{}, Topics: []TopicResult{}, Groups: []GroupResult{}, Course: []Point{}}
+	if err != nil && ctx.Err() != nil {
+		o.Say(m.Name() + ": stopped; what was started is ended and taken away")
+	}
+	left = a.end()
+	err = errors.Join(err, left)
+	r = ModeResult{Findings: []string{}, Topics: []TopicResult{}, Groups: []GroupResult{}, Course: []Point{}}
 	if err == nil {
 		r = a.evidence.result()
 	} else {
@@ -66,5 +110,5 @@ func perform(ctx context.Context, o Options, m Mode) ModeResult {
 	if err == nil {
 		r.Findings = judge(r)
 	}
-	return r
+	return r, left
 }

@@ -3,6 +3,7 @@ package contrast
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -242,7 +243,48 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	o := small(&copier{})
 	o.Say = func(string) { cancel() }
-	if _, err := Run(ctx, o); !errors.Is(err, context.Canceled) {
-		t.Error(err)
+	r, err := Run(ctx, o)
+	if !errors.Is(err, context.Canceled) || err.Error() != "stopped; no mode was finished" || len(r.Modes) != 0 || r.Kept {
+		t.Errorf("%v: %+v", err, r)
 	}
 }
+
+// What was finished before the context ended is told, and the rest named; all of it
+// has ended (X5).
+func TestRunThatIsStoppedTellsWhatWasFinished(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	leftOver := errors.New("a topic is left")
+	first := &copier{fail: errors.New("broken")}
+	o := small(first, named{&copier{}, "second"}, named{&copier{}, "third"})
+	o.Raise = func(ctx context.Context) (*Stage, error) {
+		s, err := raise(ctx)
+		if err == nil && first.cancel != nil { // of the second
+			shut := s.Close
+			s.Close = func() error { return errors.Join(shut(), leftOver) }
+		}
+		return s, err
+	}
+	o.Say = func(what string) {
+		if strings.HasPrefix(what, "second: the mirror starts") {
+			cancel()
+		}
+	}
+	r, err := Run(ctx, o)
+	var stopped *StoppedError
+	if !errors.As(err, &stopped) || !errors.Is(err, context.Canceled) || !errors.Is(stopped.Left, leftOver) ||
+		err.Error() != "stopped; finished: copier; not finished: second, third; and not all that was started could be ended: a topic is left" {
+		t.Errorf("%v", err)
+	}
+	if len(r.Modes) != 1 || r.Modes[0].Error == "" || strings.Join(r.Unfinished, " ") != "second third" || r.Kept {
+		t.Errorf("%+v", r)
+	}
+}
+
+// named is a mode by another name.
+type named struct {
+	*copier
+	name string
+}
+
+func (n named) Name() string { return n.name }

@@ -1,10 +1,12 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -51,7 +53,9 @@ func (s *shell) contrastCommand() *cli.Command {
 			"topics called klink-contrast-... that are removed afterwards, and so are the groups; nothing is\n" +
 			"killed there: the groups move in the moment in which the load ends.\n\n" +
 			"The same seed gives the same load and the same counts. docs/contrast.md describes the method.\n\n" +
-			"Exits with 1 if a mode breaks a promise: mirror mode if it loses, repeats or shifts anything.",
+			"Ctrl-C ends and removes what was started, and tells of the modes that were finished before.\n\n" +
+			"Exits with 1 if a mode breaks a promise: mirror mode if it loses, repeats or shifts anything;\n" +
+			"or if one failed or was not finished.",
 		Flags: []cli.Flag{
 			&cli.DurationFlag{Name: flagDuration, Value: contrast.DefaultLoad, Usage: fmt.Sprintf("let the load last for `DURATION`, %s to %s", contrast.MinLoad, contrast.MaxLoad)},
 			&cli.IntFlag{Name: flagRate, Value: contrast.DefaultRate, Usage: fmt.Sprintf("load the source with `N` records per second, %d to %d", contrast.MinRate, contrast.MaxRate)},
@@ -95,14 +99,22 @@ func (s *shell) contrast(c *cli.Context) error {
 	}
 	req.BulkBytes = int64(req.Load.Seconds() * bulkPerSecond)
 	r, err := s.parts.Contrast(c.Context, req)
-	if err != nil {
-		return contrastError(err)
+	if err != nil && len(r.Modes) == 0 {
+		return contrastError(c.Context, err)
 	}
-	err = s.tellContrast(r, c.String(flagReport), asJSON)
-	if err == nil && !r.Kept {
-		err = contrastError(contrast.ErrBroken)
+	return errors.Join(s.tellContrast(r, c.String(flagReport), asJSON), contrastError(c.Context, err), contrastOutcome(r))
+}
+
+// contrastOutcome is an error where a mode failed, or broke its promises.
+func contrastOutcome(r contrast.Result) error {
+	var errs []error
+	if failed := r.Failed(); len(failed) > 0 {
+		errs = append(errs, fmt.Errorf("contrast: failed, and not measured: %s", strings.Join(failed, ", ")))
 	}
-	return err
+	if broke := r.Broke(); len(broke) > 0 {
+		errs = append(errs, fmt.Errorf("contrast: %w: %s", contrast.ErrBroken, strings.Join(broke, ", ")))
+	}
+	return errors.Join(errs...)
 }
 
 // contrastLink is the link whose clusters are to be used, nil for none.
@@ -120,10 +132,14 @@ func contrastLink(c *cli.Context) (*config.Link, error) {
 	return &cfg.Links[0], nil
 }
 
-func contrastError(err error) error {
+func contrastError(ctx context.Context, err error) error {
 	var usage *UsageError
-	if errors.As(err, &usage) {
+	var stopped *contrast.StoppedError
+	switch {
+	case err == nil, errors.As(err, &usage):
 		return err
+	case ctx.Err() != nil && !errors.As(err, &stopped): // in the midst of what comes before the modes
+		err = &contrast.StoppedError{}
 	}
 	return fmt.Errorf("contrast: %w", err)
 }

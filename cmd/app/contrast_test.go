@@ -96,6 +96,32 @@ func TestContrastOnOwnClusters(t *testing.T) {
 	if ran.code != 0 || !r.Kept || r.Modes[0].Copied == 0 || !strings.Contains(r.Clusters, "east") {
 		t.Fatalf("%+v", ran)
 	}
+	mustHoldNoContrast(t, src, dst)
+	// Nor when it is stopped in the midst, early or late.
+	for _, scene := range []string{"mirror: the mirror starts", "mirror: load, with the mirror beside it"} {
+		ctx, stop := context.WithCancel(t.Context())
+		parts := contrasting()
+		run := parts.Contrast
+		parts.Contrast = func(ctx context.Context, req ContrastRequest) (contrast.Result, error) {
+			req.Say = func(what string) {
+				if what == scene {
+					stop()
+				}
+			}
+			return run(ctx, req)
+		}
+		ran := execute(ctx, parts, "contrast", "--duration", "2s", "--rate", "500", "-c", file, "--only", "mirror")
+		if ran.code != 1 || ran.err != "klink: contrast: stopped; no mode was finished\n" || ran.out != "" {
+			t.Errorf("%s: %+v", scene, ran)
+		}
+		mustHoldNoContrast(t, src, dst)
+		stop()
+	}
+}
+
+// mustHoldNoContrast looks for what klink contrast should have taken away.
+func mustHoldNoContrast(t testing.TB, src, dst *kfake.Cluster) {
+	t.Helper()
 	for _, c := range []*kfake.Cluster{src, dst} {
 		cl, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.DisableClientMetrics())
 		if err != nil {
@@ -125,8 +151,45 @@ func TestContrastSaysWhatBroke(t *testing.T) {
 	broken := contrast.Result{Seed: 7, Modes: []contrast.ModeResult{{Mode: "mirror", Weight: &contrast.Weight{Lost: 3}, Findings: []string{"3 records are lost"}}}}
 	parts := Parts{Contrast: func(context.Context, ContrastRequest) (contrast.Result, error) { return broken, nil }}
 	r := execute(t.Context(), parts, "contrast")
-	if r.code != 1 || !strings.Contains(r.out, "mirror BROKE ITS PROMISES:\n  3 records are lost") || !strings.HasSuffix(r.err, "klink: contrast: not every promise was kept\n") {
+	if r.code != 1 || !strings.Contains(r.out, "mirror BROKE ITS PROMISES:\n  3 records are lost") || !strings.HasSuffix(r.err, "klink: contrast: not every promise was kept: mirror\n") {
 		t.Errorf("%+v", r)
+	}
+	broken.Modes = append(broken.Modes, contrast.ModeResult{Mode: "checkpoint", Error: "it ended"})
+	r = execute(t.Context(), parts, "contrast")
+	if r.code != 1 || !strings.Contains(r.err, "klink: contrast: failed, and not measured: checkpoint\ncontrast: not every promise was kept: mirror\n") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// What was finished before Ctrl-C is told in every form, and the rest is named.
+func TestContrastThatIsStopped(t *testing.T) {
+	r := contrast.Result{Seed: 7, Unfinished: []string{"checkpoint"}, Modes: []contrast.ModeResult{{Mode: "mirror", Weight: &contrast.Weight{Copied: 1234}}}}
+	err := error(&contrast.StoppedError{Finished: []string{"mirror"}, Unfinished: r.Unfinished})
+	parts := Parts{Contrast: func(context.Context, ContrastRequest) (contrast.Result, error) { return r, err }}
+	folder := t.TempDir()
+	const says = "klink: contrast: stopped; finished: mirror; not finished: checkpoint\n"
+	told := execute(t.Context(), parts, "contrast", "--report", folder)
+	if told.code != 1 || told.err != says || !strings.Contains(told.out, "1,234") || !strings.Contains(told.out, "STOPPED before these were finished: checkpoint\n") {
+		t.Errorf("%+v", told)
+	}
+	for _, name := range []string{"contrast.json", "contrast.html"} {
+		if text, err := os.ReadFile(filepath.Join(folder, name)); err != nil || !strings.Contains(string(text), "checkpoint") {
+			t.Errorf("%s: %v: %s", name, err, text)
+		}
+	}
+	told = execute(t.Context(), parts, "contrast", "-o", "json")
+	var got contrast.Result
+	if err := json.Unmarshal([]byte(told.out), &got); err != nil || told.code != 1 || told.err != says || len(got.Modes) != 1 || len(got.Unfinished) != 1 || got.Kept {
+		t.Errorf("%v: %+v", err, told)
+	}
+	// An earlier report is not written over by one of nothing.
+	r.Modes, err = nil, &contrast.StoppedError{Unfinished: []string{"mirror", "checkpoint"}}
+	told = execute(t.Context(), parts, "contrast", "--report", folder)
+	if told.code != 1 || told.err != "klink: contrast: stopped; no mode was finished\n" || told.out != "" {
+		t.Errorf("%+v", told)
+	}
+	if text, err := os.ReadFile(filepath.Join(folder, "contrast.json")); err != nil || !strings.Contains(string(text), "1234") {
+		t.Errorf("%v: %s", err, text)
 	}
 }
 

@@ -19,6 +19,9 @@ import (
 	"klink/cmd/lab/proc"
 	"klink/cmd/lab/process"
 	"klink/contrast"
+	"klink/linker/control"
+	"klink/linker/remote"
+	"klink/linker/state"
 )
 
 // klinkPatience is how long klink may take to carry a commit over: a second by
@@ -72,7 +75,7 @@ func (k klinkMode) Start(ctx context.Context, j contrast.Job) (contrast.Mirror, 
 	if err != nil {
 		return nil, errors.Join(err, r.Stop())
 	}
-	return &klinkRun{mirrorProcess: r, file: file, klink: k.klink, users: users}, nil
+	return &klinkRun{mirrorProcess: r, name: l.Name, file: file, klink: k.klink, users: users}, nil
 }
 
 // literally makes patterns of names.
@@ -91,6 +94,7 @@ func item(text string) string {
 // klinkRun is klink at work.
 type klinkRun struct {
 	*mirrorProcess
+	name  string // of the link
 	file  string
 	klink func(args ...string) (*exec.Cmd, error)
 	users bool // the clusters are the user's, and outlive the run
@@ -114,21 +118,47 @@ func (r *klinkRun) order(command string, topics ...string) error {
 	return nil
 }
 
-// Stop also takes topics and link off the record of a target that outlives the run:
-// the topics while there is a klink to confirm it, the link when there is none.
+// Stop also takes topics and link off the record of a target that outlives the run.
 func (r *klinkRun) Stop() error {
 	var err error
 	if r.users {
 		r.users = false
-		err = r.order("remove", "*")
-		if err == nil {
-			err = r.drain()
-		}
-		if err == nil {
-			err = r.order("remove")
-		}
+		err = r.forget()
 	}
 	return errors.Join(err, r.mirrorProcess.Stop())
+}
+
+// forget removes the topics while there is a klink to confirm it, and the link with
+// what is left of them when there is none. One that was stopped early may have put
+// neither on record.
+func (r *klinkRun) forget() error {
+	var first error
+	if _, topics := r.onRecord(); topics > 0 {
+		first = r.order("remove", "*")
+	}
+	if err := r.drain(); err != nil {
+		return errors.Join(first, err)
+	}
+	if link, _ := r.onRecord(); link {
+		return r.order("remove")
+	}
+	return nil
+}
+
+// onRecord tells whether the link is on the target's record, and with how many
+// topics. What cannot be read counts as there.
+func (r *klinkRun) onRecord() (link bool, topics int) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+	defer cancel()
+	view, err := control.Read(ctx, r.client)
+	switch {
+	case remote.ReasonOf(err) == state.TopicMissing:
+		return false, 0
+	case err != nil:
+		return true, 1
+	}
+	_, link = view.LinkReport(r.name)
+	return link, len(view.Topics(r.name))
 }
 
 // orderlyEnd is how long klink may take to end in order.
