@@ -69,6 +69,14 @@ func (w *checkpointWriter) port() linker.Checkpoints {
 	return w
 }
 
+// last writes what groups committed last on topics that are to be stopped.
+func (w *checkpointWriter) last(ctx context.Context, topics []string) error {
+	if w == nil {
+		return nil
+	}
+	return w.Last(ctx, topics)
+}
+
 // use gives it the control topic.
 func (w *checkpointWriter) use(s *control.Store) {
 	if w == nil {

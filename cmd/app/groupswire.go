@@ -45,7 +45,9 @@ type groupOptions struct {
 	topics func() []state.Topic
 	// translate is the link's; see linker.Link.Translate.
 	translate func(topic string, partition int32, srcOffset int64) exact.Answer
-	deps      Deps
+	// last is for groups.Options.
+	last func(ctx context.Context, topics []string) error
+	deps Deps
 }
 
 // newGroupSync returns nil where the link selects no groups.
@@ -60,7 +62,7 @@ func newGroupSync(o groupOptions) (*groupSync, error) {
 	}
 	g := groups.Options{Link: l.Name, Worker: o.worker, Source: o.src.Groups, Target: o.dst.Groups, Committers: o.dst.Commits,
 		Filter: filter, MirrorOf: mirrorOf(o.matcher), Topics: o.topics, Lease: o.lease, Interval: l.Groups.Interval,
-		Logger: o.deps.Logger, Meter: o.deps.Meter}
+		Last: o.last, Logger: o.deps.Logger, Meter: o.deps.Meter}
 	if l.Groups.Tail == config.TailAuto {
 		g.NewTail = newTail(o.src.Follow, o)
 	}

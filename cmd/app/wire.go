@@ -129,7 +129,8 @@ func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps)
 		topics: func() []state.Topic { return s.link.Report().Topics },
 		translate: func(topic string, partition int32, src int64) exact.Answer {
 			return s.link.Translate(topic, partition, src)
-		}})
+		},
+		last: func(ctx context.Context, topics []string) error { return s.checkpoints.last(ctx, topics) }})
 	if err != nil {
 		s.release()
 		return nil, err

@@ -7,7 +7,7 @@
 // Book, Syncs and HeartbeatsOf are pure: they decide. Task asks the target, makes the
 // topics and writes, in the one process that holds the lease of the control topic's
 // partition 0, as the sync of groups does. What stands in its way is shown, and holds
-// nothing else up.
+// nothing else up but, where it passes by itself, a promotion (P7).
 //
 // MirrorMaker 2 translates by samples. Here each checkpoint has the offset of the
 // very next record that the group has not read, since where copies lie is known
@@ -33,4 +33,6 @@
 //	    writes. Records of others are taken for what they are, and told of.
 //	P6  Topics are made with one partition and cleanup.policy=compact and nothing
 //	    else set. One that is there and is otherwise is neither written nor changed.
+//	P7  Before a promotion stops a topic, what groups had committed on it is in
+//	    checkpoints, unless that cannot be written, which status says (Task.Last).
 package checkpoints

@@ -151,9 +151,9 @@ func (r *rig) commit(group string, offset int64) {
 	r.commits = append(r.commits, Commit{Group: group, Source: feed.Partition{Topic: "orders"}, Target: "a.orders", Offset: offset, Metadata: "m"})
 }
 
-func (r *rig) round() {
+func (r *rig) round() result {
 	until, _ := r.Held("", 0)
-	r.task.round(r.Context(), until)
+	return r.task.round(r.Context(), until)
 }
 
 func (r *rig) beat() {

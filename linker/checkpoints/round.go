@@ -14,7 +14,7 @@ import (
 )
 
 // round looks at all groups and partitions, and writes what is new of them.
-func (t *Task) round(ctx context.Context, until time.Time) {
+func (t *Task) round(ctx context.Context, until time.Time) result {
 	working, cancel := within(ctx, until, roundTimeout)
 	defer cancel()
 	now := t.o.Now()
@@ -28,10 +28,22 @@ func (t *Task) round(ctx context.Context, until time.Time) {
 	if err == nil && known {
 		t.shown.looked(now, len(t.book.last))
 	}
-	err = t.writeSyncs(working, now, tips, bounds)
-	t.outcome(ctx, t.offsets.topic, err)
+	syncsErr := t.writeSyncs(working, now, tips, bounds)
+	t.outcome(ctx, t.offsets.topic, syncsErr)
 	t.shown.others(t.checkpoints.topic, t.checkpoints.strangers)
 	t.shown.others(t.offsets.topic, t.offsets.strangers)
+	return result{known: known, unbounded: unbounded(commits, bounds), errs: []error{err, syncsErr}}
+}
+
+// unbounded are the source topics of commits whose copies' ends are not known.
+func unbounded(commits []Located, bounds map[feed.Partition]Bounds) map[string]bool {
+	out := make(map[string]bool)
+	for _, c := range commits {
+		if _, ok := bounds[c.place()]; !ok {
+			out[c.Source.Topic] = true
+		}
+	}
+	return out
 }
 
 // topics are the link's in checkpoint mode, by their names on the source. Offsets of

@@ -37,6 +37,7 @@ type Task struct {
 	o     Options
 	count *instruments
 	shown *shown
+	asks  chan ask
 
 	// Of the goroutine of rounds.
 	book        Book
@@ -65,7 +66,7 @@ func New(o Options) (*Task, error) {
 	o.Logger = o.Logger.With("link", o.Link)
 	t := &Task{o: o, checkpoints: newLine(o.Client, o.Policy.CheckpointsTopic()), offsets: newLine(o.Client, o.Policy.OffsetSyncsOnTarget()),
 		beats: newLine(o.Client, mm2.HeartbeatsTopic), upstream: newLine(o.Client, o.Policy.RemoteHeartbeats()),
-		named: make(map[string]bool), shown: newShown(o)}
+		named: make(map[string]bool), shown: newShown(o), asks: make(chan ask)}
 	t.checkpoints.take, t.checkpoints.forget = t.takeCheckpoint, func() { t.book = Book{} }
 	t.offsets.take, t.offsets.forget = t.takeSync, func() { t.syncs = Syncs{} }
 	var err error
@@ -80,9 +81,9 @@ func (t *Task) Run(ctx context.Context) error {
 	defer t.checkpoints.close()
 	defer t.offsets.close()
 	g := new(errgroup.Group)
-	g.Go(func() error { t.every(ctx, t.o.Interval, turn{t.round, t.lapsed}); return nil })
-	g.Go(func() error { t.every(ctx, t.o.Heartbeat, turn{do: t.beat}); return nil })
-	g.Go(func() error { t.every(ctx, sourceEvery, turn{do: t.lookAtSource}); return nil })
+	g.Go(func() error { t.rounds(ctx); return nil })
+	g.Go(func() error { t.every(ctx, t.o.Heartbeat, t.beat); return nil })
+	g.Go(func() error { t.every(ctx, sourceEvery, t.lookAtSource); return nil })
 	g.Go(func() error { t.watch(ctx); return nil })
 	return g.Wait()
 }
@@ -103,25 +104,14 @@ func (t *Task) watch(ctx context.Context) {
 
 func (t *Task) lease() (until time.Time, held bool) { return t.o.Lease.Held(control.TopicName, 0) }
 
-// turn is what is done at an interval; do is given until when this process may write.
-type turn struct {
-	do func(ctx context.Context, until time.Time)
-	// lapsed is called where the lease is not held; nil is nothing.
-	lapsed func()
-}
-
-// every takes turns while this process may write, the first at once when it comes to
-// that.
-func (t *Task) every(ctx context.Context, interval time.Duration, turn turn) {
+// every does something at an interval while this process may write, at first at once
+// when it comes to that. do is given until when it may.
+func (t *Task) every(ctx context.Context, interval time.Duration, do func(ctx context.Context, until time.Time)) {
 	var last time.Time
 	for ownlog.Pause(ctx, min(interval, lookEvery)) {
-		until, held := t.lease()
-		switch {
-		case !held && turn.lapsed != nil:
-			turn.lapsed()
-		case held && t.wanted.Load() && time.Since(last) >= interval:
+		if until, held := t.lease(); held && t.wanted.Load() && time.Since(last) >= interval {
 			last = time.Now()
-			turn.do(ctx, until)
+			do(ctx, until)
 		}
 	}
 }

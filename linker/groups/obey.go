@@ -101,7 +101,7 @@ func holds(c intent.Command, intents intent.Intents) bool {
 // stop ends the writing for a command's topics, after a last round where one is
 // wanted, and acknowledges it. It reports whether that is done.
 func (s *session) stop(ctx context.Context, c intent.Command) bool {
-	if c.Verb == intent.Pend && !s.lastRound(ctx, c) {
+	if c.Verb == intent.Pend && !(s.lastRound(ctx, c) && s.followed(ctx, c)) {
 		return false
 	}
 	s.quiet(ctx)
@@ -138,6 +138,21 @@ func (s *session) lastRound(ctx context.Context, c intent.Command) bool {
 		}
 	}
 	return false
+}
+
+// followed has what follows from the last offsets written. It reports false where that
+// is to be tried again, or the command is in force no more.
+func (s *session) followed(ctx context.Context, c intent.Command) bool {
+	if s.o.Last == nil {
+		return true
+	}
+	within, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	if err := s.o.Last(within, c.Topics); err != nil {
+		s.log.Debug("a promotion waits for what follows from group offsets", keyNumber, c.Number, keyErr, err)
+		return false
+	}
+	return holds(c, s.store.Intents(s.o.Link))
 }
 
 // lasting says whether the last round for a command is under way.

@@ -2,6 +2,7 @@ package groups
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -29,6 +30,16 @@ func TestRunFollowsAndObeys(t *testing.T) {
 		}
 		return tail
 	}
+	var followed atomic.Int32
+	p.o.Last = func(_ context.Context, topics []string) error {
+		if acks := p.store.Acks("l", ""); len(acks) > 0 || p.committed("g").At != 9 || len(topics) != 1 || topics[0] != "orders" {
+			t.Errorf("what follows from the last offsets of %v is asked for at %d, after %d acknowledgements", topics, p.committed("g").At, len(acks))
+		}
+		if followed.Add(1) == 1 {
+			return errors.New("not yet")
+		}
+		return nil
+	}
 	s, err := New(p.o)
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +64,9 @@ func TestRunFollowsAndObeys(t *testing.T) {
 	p.want("g", 9)
 	if a := p.store.Acks("l", "")[0]; a.Number != number || a.Worker != "w" || a.Topic != "" {
 		t.Errorf("%+v", a)
+	}
+	if n := followed.Load(); n != 2 {
+		t.Errorf("what follows from the last offsets was asked for %d times", n)
 	}
 	send(12)
 	p.store.command(intent.Command{Verb: intent.Promote, Topics: []string{"orders"}, Fence: 1, Switch: "s"})

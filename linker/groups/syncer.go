@@ -21,7 +21,7 @@ const (
 	leaseAway = 15 * time.Second
 )
 
-// Options are what a Syncer needs. All but Translator, Tail, Pace and Now are required.
+// Options are what a Syncer needs. All but Translator, NewTail, Last, Pace and Now are required.
 type Options struct {
 	Link string
 	// Worker names this process in acknowledgements.
@@ -44,6 +44,10 @@ type Options struct {
 	// NewTail makes what tells of commits as they happen; nil is none. It is given
 	// which groups and topics are of interest.
 	NewTail func(group, topic func(name string) bool) Tail
+	// Last is called once the last offsets of a command's topics are written, and
+	// before that is acknowledged: it writes what follows from them, and an error has
+	// it called again. nil is that nothing does.
+	Last func(ctx context.Context, topics []string) error
 	// Interval is how often all coordinators are asked.
 	Interval time.Duration
 	Pace     Pace

@@ -291,9 +291,19 @@ func (x *promRun) takeWords() string {
 		return fmt.Sprintf("%d partitions, such as %s", silent, example)
 	}
 	if x.o.CarriesGroups && !x.groupsConfirmed() {
-		return "group offsets"
+		return x.groupsMissing()
 	}
 	return ""
+}
+
+// groupsMissing is what is missing where that worker did not.
+func (x *promRun) groupsMissing() string {
+	for _, m := range x.m.open {
+		if !m.keepsOffsets {
+			return "group offsets and their checkpoints"
+		}
+	}
+	return "group offsets"
 }
 
 // groupsConfirmed reports whether the worker that carries group offsets wrote the
