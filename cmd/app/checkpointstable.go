@@ -33,6 +33,10 @@ func checkpointsSection(r state.Report) string {
 }
 
 func checkpointsLine(c state.Checkpoints) string {
+	if c.FromTopics {
+		return fmt.Sprintf("by the topics themselves, of which %s was last written: %s, last heartbeat: %s; when groups were looked at is known to a running klink only",
+			c.Topic, told(c, c.WrittenAt), told(c, c.BeatAt))
+	}
 	if !c.Writing {
 		return "not written by this klink: another one of the link does, or no topic needs them yet"
 	}
@@ -42,6 +46,14 @@ func checkpointsLine(c state.Checkpoints) string {
 	}
 	return fmt.Sprintf("%s in %s; groups looked at: %s, last written: %s, last heartbeat: %s",
 		known, c.Topic, at(c.LookedAt), at(c.WrittenAt), at(c.BeatAt))
+}
+
+// told is at, where what could not be asked may be the reason that there was none.
+func told(c state.Checkpoints, s state.Seen) string {
+	if s.IsZero() && len(c.Troubles) > 0 {
+		return "not known"
+	}
+	return at(s)
 }
 
 // at is a time, or that there was none.

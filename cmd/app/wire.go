@@ -367,5 +367,9 @@ func readRecorded(ctx context.Context, cfg *config.Config, l config.Link) (state
 	}
 	defer r.dst.Close()
 	r.takeOnly()
-	return r.stated(nil)
+	report, err := r.stated(nil)
+	for i := range report.Links {
+		report.Links[i].Checkpoints = r.checkpoints(ctx, l)
+	}
+	return report, err
 }

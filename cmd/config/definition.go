@@ -29,6 +29,14 @@ func (l Link) Definition() string {
 	return b.String()
 }
 
+// ParseDefinition reads what Definition wrote, in this version or an earlier one; ok
+// is false where the text is something else, or empty. The link is not validated.
+func ParseDefinition(text string) (l Link, ok bool) {
+	l = DefaultLink()
+	d := decode("", []byte(text), &l)
+	return l, len(d.problems) == 0
+}
+
 // definition turns a struct into a mapping.
 func definition(v, def reflect.Value) *yaml.Node {
 	out := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}

@@ -1,12 +1,16 @@
 package state
 
 // Checkpoints is how a link keeps MirrorMaker 2's topics on the target, as far as the
-// reporting process knows.
+// reporting process knows; or, where no process was asked, what the topics tell.
 type Checkpoints struct {
 	// Topic is the topic of checkpoints on the target.
 	Topic string `json:"topic"`
 	// Writing: this process writes the topics. Else another one does, or none has to.
 	Writing bool `json:"writing"`
+	// FromTopics: no process was asked. WrittenAt is the time of the newest checkpoint,
+	// BeatAt that of the newest heartbeat of the source; how many checkpoints there are
+	// and when groups were looked at is not known then.
+	FromTopics bool `json:"from_topics"`
 	// Checkpoints is how many there are, one for each group and partition; nil where
 	// it is not known here.
 	Checkpoints *int64 `json:"checkpoints"`
