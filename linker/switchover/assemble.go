@@ -29,7 +29,7 @@ type troubles map[string]trouble
 // first notes a trouble; of several of one topic the first counts.
 func (ts troubles) first(topic string, reason state.Reason, err error) {
 	if _, ok := ts[topic]; !ok {
-		ts[topic] = trouble{reason: string(reason), detail: err.Error(), hint: reason.About().Hint}
+		ts[topic] = trouble{reason: string(reason), detail: err.Error(), hint: hintOf(reason)}
 	}
 }
 

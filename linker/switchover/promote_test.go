@@ -156,6 +156,11 @@ func TestPromoteInTimeOrNotAtAll(t *testing.T) {
 				if len(r.Topics) != 2 || r.Failed != 2 || r.Switch != nil {
 					t.Errorf("result %+v", r)
 				}
+				for _, got := range r.Topics {
+					if got.Reason == lagging && got.Hint != hintLagging {
+						t.Errorf("hint %q", got.Hint)
+					}
+				}
 				w.worker.alive = true
 				w.checkPromote(err)
 				for _, p := range w.pieces {

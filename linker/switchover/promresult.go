@@ -97,3 +97,14 @@ func (x *promRun) assemble(ctx context.Context) Result {
 
 // lagging is the Topic.Reason of what is not mirrored to its end.
 const lagging = "LAGGING"
+
+// hintLagging is the hint of lagging, which is no reason of a partition.
+const hintLagging = "stop the producers at the source, let open transactions end, and give the command again; klink failover goes on without what is missing"
+
+// hintOf is the hint of a Topic.Reason.
+func hintOf(reason state.Reason) string {
+	if reason == lagging {
+		return hintLagging
+	}
+	return reason.About().Hint
+}
