@@ -182,6 +182,12 @@ func TestPromote(t *testing.T) {
 	if r.code != 4 || !json.Valid([]byte(r.out)) || r.err != "klink: promote: not promoted: orders/0 lacks 12 records after 5m0s\n" {
 		t.Errorf("%+v", r)
 	}
+	// What was not promoted has lost nothing, and its topics say why without a reason.
+	f.result.Switch, f.result.RecordsLost, f.result.Topics[0].Detail = nil, ptr(int64(12)), "not promoted, since all are promoted together or none"
+	r = execute(t.Context(), f.parts(), "promote", "-c", file, "--yes")
+	if !strings.Contains(r.out, "\nwould be lost: at most 12 records") || !strings.Contains(r.out, "\norders: not promoted, since") {
+		t.Errorf("%+v", r)
+	}
 	if r = execute(t.Context(), f.parts(), "promote", "--target", "t:9092", "--yes"); r.code != 2 || !strings.Contains(r.err, "source") {
 		t.Errorf("%+v", r)
 	}

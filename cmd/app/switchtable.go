@@ -163,7 +163,7 @@ func fenceAt(p switchover.Partition) string {
 // lostLine says in a sentence what is lost.
 func lostLine(r switchover.Result, v switchView) string {
 	verb := "lost"
-	if r.DryRun || v.access == LookOnly {
+	if r.DryRun || v.access == LookOnly || v.access == BothSides && r.Switch == nil { // a promotion that was not done loses nothing
 		verb = "would be lost"
 	}
 	since := "what it took in since it was last seen, for an unknown time"
@@ -240,7 +240,7 @@ func switchGroups(groups []switchover.Group) string {
 func switchRemarks(r switchover.Result) []string {
 	var out []string
 	for _, t := range r.Topics {
-		if line := strings.TrimSpace(detailOf(t.Reason, t.Detail, 0)); line != "" {
+		if line := strings.TrimPrefix(strings.TrimSpace(detailOf(t.Reason, t.Detail, 0)), ": "); line != "" {
 			line = t.SourceTopic + ": " + line
 			if t.Hint != "" {
 				line += "\n  " + t.Hint
