@@ -74,6 +74,9 @@ func (s *shell) commands() []*cli.Command {
 	for _, c := range all {
 		name := c.Name
 		c.HideHelpCommand = true
+		if do := c.Action; do != nil {
+			c.Action = func(x *cli.Context) error { return inTime(x.Context, name, do(x)) }
+		}
 		c.OnUsageError = func(_ *cli.Context, err error, _ bool) error {
 			return &UsageError{Command: name, What: err.Error()}
 		}

@@ -149,6 +149,7 @@ func (s *shell) compareAll(c *cli.Context, cfg *config.Config, req CompareReques
 	req.Progress = tell
 	r, err := s.parts.Compare(c.Context, cfg, req)
 	stop()
+	err = unlessStopped(c.Context, err)
 	if file != nil {
 		err = file.end(r.Failed, err)
 	}

@@ -70,6 +70,7 @@ func (s *shell) describe(c *cli.Context) error {
 	}
 	req := DescribeRequest{Choose: q.choose, Detail: describe.Detail(c.Bool(flagLedger)), Exact: c.Bool(flagExact)}
 	r, err := s.describeLinks(c.Context, q, req)
+	err = unlessStopped(c.Context, err)
 	var partly *PartlyError
 	if err != nil && !errors.As(err, &partly) {
 		return fmt.Errorf("describe: %w", err)

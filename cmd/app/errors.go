@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -42,6 +43,27 @@ func inCommand(command string, err error) error {
 		return err
 	}
 	return fmt.Errorf("%s: %w", command, err)
+}
+
+// errStopped: whoever gave the command has stopped it.
+var errStopped = errors.New("stopped before it was done")
+
+// unlessStopped is err, or errStopped where ctx is over: what was asked then failed by
+// that, which is no news of the clusters, and what was found is not all.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errStopped
+	}
+	return err
+}
+
+// inTime is a command's error, which says no more than that it was stopped where
+// nothing else went wrong.
+func inTime(ctx context.Context, command string, err error) error {
+	if err != nil && ctx.Err() != nil && onlyCanceled(err) {
+		return fmt.Errorf("%s: %w", command, errStopped)
+	}
+	return err
 }
 
 // LossError is a refusal: what was asked for would lose data.

@@ -43,7 +43,7 @@ func (s *shell) status(c *cli.Context) error {
 		return err
 	}
 	report, err := s.answer(c.Context, q)
-	if err != nil {
+	if err = unlessStopped(c.Context, err); err != nil {
 		return fmt.Errorf("status: %w", err)
 	}
 	if report, err = q.choose(report); err != nil {

@@ -69,6 +69,11 @@ func (s *shell) switchOver(c *cli.Context, w switching) error {
 		return err
 	}
 	r, err := s.switchLink(c, w, cfg)
+	if r.DryRun || w.access == LookOnly {
+		if err = unlessStopped(c.Context, err); errors.Is(err, errStopped) {
+			return switchError(w.name, err)
+		}
+	}
 	var failed *switchover.ItemsFailedError
 	if errors.As(err, &failed) && (r.DryRun || w.access == LookOnly) {
 		err = fmt.Errorf("the numbers of %d of %s are not all known", failed.Failed, quantity(failed.Of, "topic"))

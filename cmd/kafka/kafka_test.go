@@ -291,7 +291,7 @@ func TestClassifySilence(t *testing.T) {
 }
 
 func TestEveryCauseHasText(t *testing.T) {
-	for c := Other; c <= Forbidden; c++ {
+	for c := GivenUp; c <= Forbidden; c++ {
 		a := causes[c]
 		if a.text == "" || !a.reason.Remote() {
 			t.Errorf("cause %d: %+v", c, a)

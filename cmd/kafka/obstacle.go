@@ -24,8 +24,10 @@ type Cause int
 
 // The causes.
 const (
+	// GivenUp: klink itself did not wait for an answer, as it was stopped.
+	GivenUp Cause = iota + 1
 	// Other: an error that nobody foresaw.
-	Other Cause = iota + 1
+	Other
 	// TimedOut: no answer in time.
 	TimedOut
 	// NoRoute: the network has no way to the host.
@@ -73,6 +75,7 @@ type aboutCause struct {
 }
 
 var causes = map[Cause]aboutCause{
+	GivenUp:            {state.Unreachable, "stopped before it answered", ""},
 	Other:              {state.Unreachable, "no usable answer", ""},
 	TimedOut:           {state.Unreachable, "no answer in time", "check address, port and firewalls, and that the broker is not overloaded"},
 	NoRoute:            {state.Unreachable, "no route to the host", "check the address and the network"},
@@ -218,6 +221,8 @@ func networkCause(err error) Cause {
 		return TimedOut
 	case errors.As(err, &first), isAny(err, io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed):
 		return ClosedAtOnce
+	case isAny(err, context.Canceled):
+		return GivenUp
 	default:
 		return Other
 	}
