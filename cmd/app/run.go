@@ -24,7 +24,7 @@ func (s *shell) runCommand() *cli.Command {
 		Usage:     "mirror until stopped",
 		UsageText: "klink run -c klink.yaml [--link NAME]\nklink run --source HOST:PORT --target HOST:PORT --topic PATTERN",
 		Description: "Creates missing topics on the target and copies every record to the same offset there,\n" +
-			"until Ctrl-C or SIGTERM. It may be stopped and started at any time, also with kill -9:\n" +
+			"until Ctrl-C, SIGTERM or SIGHUP. It may be stopped and started at any time, also with kill -9:\n" +
 			"it finds out from the target where to go on.\n\n" +
 			"A cluster that is down, a wrong password or a missing right does not end it: the state\n" +
 			"shows in klink status and on http://127.0.0.1:8466, and klink goes on by itself.",
