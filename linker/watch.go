@@ -121,7 +121,7 @@ func (l *Link) recordOnce(ctx context.Context) {
 }
 
 func (l *Link) recordChanges(ctx context.Context) error {
-	r := l.Report()
+	r := l.mirrors()
 	pos := state.Position{State: r.State, Reason: state.Reason(r.Reason), Detail: r.Detail}
 	l.mu.Lock()
 	store, same := l.store, l.sentPos == pos
@@ -154,18 +154,27 @@ func (l *Link) recordChanges(ctx context.Context) error {
 // Report returns the link's part of a status report. Before the source was
 // ever reached it shows what the control topic knows.
 func (l *Link) Report() state.Link {
-	l.mu.Lock()
-	r := state.Link{Worker: l.o.Worker, Name: l.o.Name, Mode: l.o.Mode.String(), State: l.pos.State, Reason: string(l.pos.Reason), Detail: l.pos.Detail,
-		Hint: l.hint, Topics: []state.Topic{}, Groups: []state.Group{}}
-	store, found, in := l.store, l.found, l.intents
-	r.Warnings = append([]state.Warning{}, l.warnings...)
-	l.mu.Unlock()
+	r := l.mirrors()
 	if l.o.Groups != nil {
 		r.Groups = l.o.Groups.Report()
 	}
 	if l.o.Checkpoints != nil {
 		r.Checkpoints = l.o.Checkpoints.Report()
 	}
+	return r
+}
+
+// Topics returns the topics of Report.
+func (l *Link) Topics() []state.Topic { return l.mirrors().Topics }
+
+// mirrors is Report without what works beside the mirror, and asks for its topics.
+func (l *Link) mirrors() state.Link {
+	l.mu.Lock()
+	r := state.Link{Worker: l.o.Worker, Name: l.o.Name, Mode: l.o.Mode.String(), State: l.pos.State, Reason: string(l.pos.Reason), Detail: l.pos.Detail,
+		Hint: l.hint, Topics: []state.Topic{}, Groups: []state.Group{}}
+	store, found, in := l.store, l.found, l.intents
+	r.Warnings = append([]state.Warning{}, l.warnings...)
+	l.mu.Unlock()
 	if store == nil {
 		return r
 	}
@@ -189,7 +198,7 @@ func (l *Link) Report() state.Link {
 
 // own is a report with nothing of other processes, who report that themselves.
 func (l *Link) own() state.Link {
-	r := l.Report()
+	r := l.mirrors()
 	for i, t := range r.Topics {
 		r.Topics[i].Partitions = slices.DeleteFunc(t.Partitions, func(p state.Partition) bool { return p.Worker != l.o.Worker && p.Worker != "" })
 	}

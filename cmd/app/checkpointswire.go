@@ -48,7 +48,7 @@ func newCheckpointWriter(s *side, l config.Link, lease linker.Lease, d Deps) (*c
 		where.topic = w.topic
 	}
 	o := checkpoints.Options{Link: l.Name, Policy: policy(l), Client: s.dst.Checkpoints, Copies: where, Source: topicLister{s.src.Admin},
-		Topics: func() []state.Topic { return s.link.Report().Topics }, Lease: lease,
+		Topics: func() []state.Topic { return s.link.Topics() }, Lease: lease,
 		Interval: l.Checkpoint.Interval, Heartbeat: l.Checkpoint.HeartbeatInterval, Logger: d.Logger, Meter: d.Meter}
 	if s.groups != nil {
 		o.Commits = s.groups.commits

@@ -126,7 +126,7 @@ func newSide(l config.Link, memory config.Bytes, budget *fetcher.Budget, d Deps)
 	srcLog := fetcher.NewLogReader(s.src.Admin, s.srcMap, budget)
 	lease, worker := newLease(l, s.dst, d), workerName()
 	sync, err := newGroupSync(groupOptions{link: l, src: s.src, dst: s.dst, matcher: matcher, lease: lease, worker: worker, deps: d,
-		topics: func() []state.Topic { return s.link.Report().Topics },
+		topics: func() []state.Topic { return s.link.Topics() },
 		translate: func(topic string, partition int32, src int64) exact.Answer {
 			return s.link.Translate(topic, partition, src)
 		},
