@@ -21,12 +21,10 @@ func TestScaleOfTheControlPlane(t *testing.T) {
 	p := startPair(t, lab.KafkaOptions{}, lab.KafkaOptions{})
 	partitions := ScalePartitions.N() / topics
 	var names []string
-	var specs []lab.TopicSpec
 	for i := range topics {
 		names = append(names, fmt.Sprintf("scale-%d", i))
-		specs = append(specs, lab.TopicSpec{Name: names[i], Partitions: int32(partitions), Configs: lab.KeepEverything()})
+		create(t, p.src, lab.TopicSpec{Name: names[i], Partitions: int32(partitions), Configs: lab.KeepEverything()})
 	}
-	create(t, p.src, specs...)
 	// Records of today: years between neighbours would have the broker roll a segment
 	// for each batch, and that is what would be measured.
 	now := time.Now()
