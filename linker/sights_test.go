@@ -1,6 +1,7 @@
 package linker
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -106,4 +107,55 @@ func TestSightsOfAProcessThatIsGone(t *testing.T) {
 		}
 		end()
 	})
+}
+
+// awayReader reads of a source whose brokers do not answer.
+type awayReader struct{}
+
+func (awayReader) Bounds(_ context.Context, p feed.Partition, _ feed.TopicID) (feed.Bounds, error) {
+	return feed.Bounds{}, feed.NewFault(feed.Unreachable, p, feed.Unknown, nil)
+}
+
+func (r awayReader) Read(ctx context.Context, p feed.Partition, id feed.TopicID, _ int64, _ int32) (*feed.Chunk, error) {
+	_, err := r.Bounds(ctx, p, id)
+	return nil, err
+}
+
+// A process that takes over while the source does not answer keeps on record what the
+// one before it saw last, and when.
+func TestG9_LastSightingOutlivesItsProcess(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*world, *Link)
+		want   state.State
+	}{
+		{"the partition does not answer", func(_ *world, l *Link) { l.o.SrcReader = awayReader{} }, state.SourceUnavailable},
+		{"the topic may not be seen", func(w *world, _ *Link) {
+			w.found[0].Trouble = &Trouble{Reason: state.NoPermission, OnSource: true}
+		}, state.SourceUnavailable},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld()
+				w.add("a", 1, 2)
+				l, end := w.run(t)
+				mustBe(t, topicReport(t, l, "a"), state.Active, "")
+				end()
+				before := w.States("l")[0].Topic.Partitions
+				time.Sleep(time.Hour)
+				l = w.link(t, "x")
+				c.change(w, l)
+				end = w.start(t, l)
+				time.Sleep(time.Minute)
+				for i, p := range w.States("l")[0].Topic.Partitions {
+					was := before[i]
+					if p.State != c.want || p.SourceEnd == nil || *p.SourceEnd != *was.SourceEnd || *p.SourceHighWatermark != *was.SourceHighWatermark ||
+						!p.AsOf.Equal(was.AsOf.Time) || p.LagRecords != nil {
+						t.Errorf("%+v, was %+v", p, was)
+					}
+				}
+				end()
+			})
+		})
+	}
 }

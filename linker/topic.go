@@ -1,6 +1,7 @@
 package linker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -233,7 +234,7 @@ func (t *topic) report(now time.Time, recorded func(topic string) state.Topic) s
 		Partitions: make([]state.Partition, 0, len(t.partitions))}
 	for n, p := range t.partitions {
 		if p.here {
-			r.Partitions = append(r.Partitions, p.report(now))
+			r.Partitions = append(r.Partitions, t.remembered(p.report(now), recorded))
 		} else {
 			r.Partitions = append(r.Partitions, t.unmirrored(int32(n), now, recorded))
 		}
@@ -273,11 +274,26 @@ func (p *partition) report(now time.Time) state.Partition {
 	return s
 }
 
+// remembered adds to a partition whose source this process has not seen yet what is on
+// record of it, and as of when: it may be all that anybody will know. The lock is held.
+func (t *topic) remembered(p state.Partition, recorded func(topic string) state.Topic) state.Partition {
+	if p.SourceEnd != nil {
+		return p
+	}
+	known := recorded(t.name).Partitions
+	i, ok := slices.BinarySearchFunc(known, p.Partition, func(k state.Partition, n int32) int { return cmp.Compare(k.Partition, n) })
+	if ok && known[i].SourceEnd != nil {
+		k := known[i]
+		p.SourceStart, p.SourceEnd, p.SourceHighWatermark, p.OpenRecords, p.AsOf = k.SourceStart, k.SourceEnd, k.SourceHighWatermark, k.OpenRecords, k.AsOf
+	}
+	return p
+}
+
 // unbegun stands for a partition of a topic that was not begun here. The lock is
 // held.
 func (t *topic) unbegun(n int32, now time.Time, recorded func(topic string) state.Topic) state.Partition {
 	if t.want.Want == intent.Mirror {
-		return t.waiting(n, now)
+		return t.remembered(t.waiting(n, now), recorded)
 	}
 	return t.unmirrored(n, now, recorded)
 }
