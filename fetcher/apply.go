@@ -51,7 +51,7 @@ func (l *lane) apply(x exchange, parts []part) (unwanted []*feed.Chunk) {
 }
 
 // sweepLocked has all members tell what they know, also those that a session's
-// answer leaves out because nothing changed.
+// answer leaves out because nothing changed: all were asked for.
 func (l *lane) sweepLocked(now time.Time) {
 	if now.Sub(l.sweptAt) < time.Second {
 		return
@@ -59,6 +59,9 @@ func (l *lane) sweepLocked(now time.Time) {
 	l.sweptAt = now
 	for e := l.order.Front(); e != nil; e = e.Next() {
 		s := e.Value.(*reading)
+		if s.trouble.kind == 0 {
+			s.endsAt = now
+		}
 		l.b.f.tellLocked(s, now)
 		l.b.f.stuckLocked(s, now)
 	}
@@ -102,7 +105,7 @@ func (f *Fetcher) applyLocked(p *part, sent, now time.Time) *feed.Chunk {
 		f.erredLocked(p, sent)
 		return p.chunk
 	}
-	s.ends = ends{p.resp.LogStartOffset, p.resp.LastStableOffset, p.resp.HighWatermark}
+	s.ends, s.endsAt = ends{p.resp.LogStartOffset, p.resp.LastStableOffset, p.resp.HighWatermark}, now
 	if p.chunk == nil {
 		f.emptyLocked(p, now)
 		return nil

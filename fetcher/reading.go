@@ -78,6 +78,7 @@ type reading struct {
 	out      int           // chunks queued or held by the receiver
 
 	ends    ends
+	endsAt  time.Time // when an answer last said so
 	told    ends
 	toldAt  time.Time
 	backlog bool // more is known to be there than was read, or nothing is known
@@ -241,10 +242,11 @@ func (f *Fetcher) recalledLocked(s *reading) (drop []queued) {
 	return drop
 }
 
-// news is a chunk that tells the log's ends alone.
+// news is a chunk that tells the log's ends alone, as of when they were told: with
+// chunks that are recalled that may be long ago.
 func (s *reading) news() *feed.Chunk {
 	return &feed.Chunk{Next: s.next, LogStart: s.ends.logStart, LastStable: s.ends.lastStable,
-		HighWatermark: s.ends.highWatermark, LeaderEpoch: s.epoch, SeenAt: time.Now()}
+		HighWatermark: s.ends.highWatermark, LeaderEpoch: s.epoch, SeenAt: s.endsAt}
 }
 
 // tellLocked queues watermark news where there are any, or where the receiver
