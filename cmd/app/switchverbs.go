@@ -33,7 +33,8 @@ func (s *shell) forecastCommand() *cli.Command {
 const switchNumbers = "  last mirrored   the last offset of the source that is on the target\n" +
 	"  source end      the source's last stable offset as a klink last saw it, and when that was\n" +
 	"  lost at most    offsets of the source up to there that the target lacks; markers count too\n" +
-	"  unseen seconds  the time since: what the source took in during it is lost as well\n" +
+	"  unseen seconds  the time since: what the source took in during it is lost as well; a klink\n" +
+	"                  that runs puts on record every few seconds that it looked\n" +
 	"  open records    offsets in transactions that were open then, and so are not mirrored\n" +
 	"  records to read what a group is given on the target, from its committed offset\n" +
 	"  read again      those of them that it had read on the source by its last commit there; in\n" +
