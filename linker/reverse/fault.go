@@ -9,6 +9,8 @@ var (
 	// ErrFile: the file to write is there and says something else, or cannot be
 	// written.
 	ErrFile = errors.New("the new link's file")
+	// ErrUnwritten: all else is done, and the file could not be written after all.
+	ErrUnwritten = errors.New("the link is turned around, and only its file is missing: it is printed, and written by the same command with another FILE")
 	// ErrUnknownLink: the old link is not on record at its target.
 	ErrUnknownLink = errors.New("the link is not on record at its target")
 	// ErrOffsetsDrift: the old link is in checkpoint mode, so that nothing on its target

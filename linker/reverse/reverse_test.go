@@ -429,6 +429,24 @@ func TestFileIsNeverWrittenOver(t *testing.T) {
 	if err := WriteFile(filepath.Join(file, "below"), "x"); !errors.Is(err, ErrFile) {
 		t.Errorf("%v", err)
 	}
+	// A file that could not be written is known before anything is done.
+	folder := filepath.Dir(file)
+	for _, do := range []func(string) (Result, error){
+		func(f string) (Result, error) {
+			return p.reverser().Check(t.Context(), Request{Link: "east", Write: f})
+		},
+		func(f string) (Result, error) { return p.reverser().Do(t.Context(), Request{Link: "east", Write: f}) },
+	} {
+		if _, err := do(filepath.Join(folder, "missing", "east.yaml")); !errors.Is(err, ErrFile) {
+			t.Errorf("ended with %v", err)
+		}
+	}
+	if p.dst.view(t).Intents("east").Of("orders").Reversed() {
+		t.Error("turned around, and there is no file")
+	}
+	if there, err := os.ReadDir(folder); err != nil || len(there) != 1 {
+		t.Errorf("left behind: %v %v", there, err)
+	}
 }
 
 func TestBadRequests(t *testing.T) {

@@ -51,7 +51,7 @@ func (r *Reverser) Do(ctx context.Context, req Request) (Result, error) {
 		return res, nil
 	}
 	if err := s.checkFile(); err != nil {
-		return res, err
+		return Result{}, err
 	}
 	if len(s.unnamed()) > 0 {
 		moved, err := r.write(ctx, s)
@@ -62,7 +62,7 @@ func (r *Reverser) Do(ctx context.Context, req Request) (Result, error) {
 	}
 	if req.Write != "" {
 		if err := WriteFile(req.Write, res.Definition); err != nil {
-			return res, err
+			return res, fmt.Errorf("%w: %w", ErrUnwritten, err)
 		}
 		res.Written = req.Write
 	}

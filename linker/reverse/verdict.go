@@ -95,7 +95,7 @@ var verdicts = []about{
 	{Undecided, false, false, true, "wait until the transaction ends (transaction.timeout.ms of its producer at the longest), or abort it with kafka-transactions.sh, and ask again"},
 	{StillWritten, false, false, true, "stop the producers on the old source, and ask again"},
 	{verdict: Owned, hint: "give the new link that link's name (--name), or take that link out with klink remove"},
-	{verdict: NameTaken, hint: "choose another name (--name)"},
+	{verdict: NameTaken, hint: "choose another name (--name), or that of the link by which it is mirrored the other way already"},
 	{verdict: NoPermission, hint: "grant klink's principal Alter (or ClusterAction) on the old source's cluster, and ask again"},
 	{verdict: TargetRecreated, hint: "find out who deleted the promoted topic; what stands there now is not what was promoted"},
 	{verdict: NotStopped, hint: "klink promote or klink failover comes first"},
