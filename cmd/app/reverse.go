@@ -73,7 +73,7 @@ func (s *shell) reverse(c *cli.Context) error {
 	if asJSON {
 		printed = show.JSON(s.out, "reverse", r)
 	} else {
-		printed = s.printReverse(s.out, r)
+		printed = s.printReverse(s.out, r, err)
 	}
 	return errors.Join(printed, reverseOutcome(r, err))
 }
@@ -102,7 +102,7 @@ func (s *shell) reverseLink(c *cli.Context, cfg *config.Config) (r reverse.Resul
 			return r, err
 		}
 		var plan bytes.Buffer
-		if err = s.printReverse(&plan, r); err == nil {
+		if err = s.printReverse(&plan, r, nil); err == nil {
 			err = s.confirm(c, plan.String())
 		}
 		if err != nil {
@@ -127,6 +127,9 @@ func reverseOutcome(r reverse.Result, err error) error {
 }
 
 func reverseError(err error) error {
+	if errors.Is(err, reverse.ErrUnwritten) {
+		return fmt.Errorf("reverse: %w", err)
+	}
 	if errors.Is(err, reverse.ErrRequest) || errors.Is(err, reverse.ErrFile) {
 		return &UsageError{Command: "reverse", What: err.Error()}
 	}
@@ -134,7 +137,8 @@ func reverseError(err error) error {
 }
 
 // printReverse prints what was found, topic by topic, and the new link's file.
-func (s *shell) printReverse(w io.Writer, r reverse.Result) error {
-	_, err := io.WriteString(w, s.reverseText(r))
+// failed is what ended it, nil for nothing.
+func (s *shell) printReverse(w io.Writer, r reverse.Result, failed error) error {
+	_, err := io.WriteString(w, s.reverseText(r, failed))
 	return err
 }

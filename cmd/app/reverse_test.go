@@ -87,6 +87,20 @@ func TestReverse(t *testing.T) {
 	if r = execute(t.Context(), f.parts(), "reverse", "-c", file, "--yes", "--write", "home.yaml"); r.code != 2 || f.last.Write != "home.yaml" {
 		t.Errorf("%+v", r)
 	}
+	// Nobody is told that all is done where it is not, or that nothing is where it is.
+	for _, c := range []struct {
+		err         error
+		code        int
+		title, says string
+	}{
+		{reverse.ErrLost, 1, "link east is not turned around as link east-back, or in part, as of", "klink: reverse: somebody else"},
+		{fmt.Errorf("%w: %w", reverse.ErrUnwritten, reverse.ErrFile), 1, "link east is turned around as link east-back, as of", "klink: reverse: the link is turned around, and only"},
+	} {
+		f = &fakeReverser{result: turned(), err: c.err}
+		if r = execute(t.Context(), f.parts(), "reverse", "-c", file, "--yes"); r.code != c.code || !strings.HasPrefix(r.out, c.title) || !strings.HasPrefix(r.err, c.says) {
+			t.Errorf("%v: %+v", c.err, r)
+		}
+	}
 }
 
 // Whoever is asked has seen what would be done; what cannot be done is not asked.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -14,13 +15,15 @@ import (
 )
 
 // reverseText writes a result: by topic, then what stands in the way, then the new
-// link's file where it was not written to one.
-func (s *shell) reverseText(r reverse.Result) string {
+// link's file where it was not written to one. failed is what ended it, nil for nothing.
+func (s *shell) reverseText(r reverse.Result, failed error) string {
 	var b strings.Builder
 	title := "link %s is turned around as link %s"
 	switch {
 	case r.Failed > 0:
 		title = "link %s cannot be turned around as link %s"
+	case failed != nil && !r.DryRun && !errors.Is(failed, reverse.ErrUnwritten):
+		title = "link %s is not turned around as link %s, or in part"
 	case r.DryRun:
 		title = "link %s would be turned around as link %s (nothing was done)"
 	}
