@@ -36,6 +36,10 @@ type orderResult struct {
 	Topics []topicResult `json:"topics"`
 	// Failed counts the topics that are not OK.
 	Failed int `json:"failed"`
+
+	// link is whether the command changes what is wanted of the link itself, with
+	// the topics that are found later.
+	link bool
 }
 
 // topicResult is what became of one topic, or would.
@@ -259,12 +263,15 @@ func (o order) judgeLink(r *orderResult, commands []intent.Command, command inte
 	if err := is.Allows(o.verb); err != nil {
 		return fmt.Errorf("link %s: %w", r.Link, err)
 	}
+	r.link = is.Want != o.want
 	then := intent.Fold(append(slices.Clip(commands), command))
 	for i := range r.Topics {
 		t := &r.Topics[i]
 		switch own := then.Of(t.SourceTopic); {
 		case own.Want != o.want:
 			t.Detail = "stays as it is: " + string(own.Want) + by(own.Cause)
+		case own.Want == intent.Paused && !own.PausedByLink():
+			t.Detail = o.already + by(own.Cause) // who mirrors it has confirmed that command, and will not confirm the link's
 		case is.Want == o.want:
 			t.Detail = o.already + by(is.Cause)
 		default:
@@ -283,10 +290,10 @@ func refusal(err error) string {
 	return err.Error()
 }
 
-// needed tells whether there is anything to do. A link without topics is paused
-// and removed as well.
+// needed tells whether there is anything to do. A link is paused also where no topic
+// of it changes, and removed without topics as well.
 func (o order) needed(r orderResult, command intent.Command) bool {
-	return len(r.due()) > 0 || len(r.Topics) == 0 && (o.link || o.close != nil)
+	return len(r.due()) > 0 || r.link || len(r.Topics) == 0 && (o.link || o.close != nil)
 }
 
 // by says who gave a command, and when.

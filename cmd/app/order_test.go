@@ -198,6 +198,22 @@ func TestOrderAgain(t *testing.T) {
 	if r.code != 0 || len(f.commands) != 1 || f.opened || !strings.Contains(r.out, "was paused before, by ops@desk") {
 		t.Errorf("%+v", r)
 	}
+	// A topic that was paused by name is not waited for when its link is: nobody confirms
+	// that a second time. The link is paused all the same, also where no topic changes.
+	own := intent.Command{Verb: intent.Pause, Topics: []string{"orders", "payments.eu"}}
+	for _, names := range [][]string{{"orders"}, {"orders", "payments.eu"}} {
+		own.Topics = names
+		f = commanded(own)
+		f.obeys = func(f *fakeConsole, c intent.Command) {
+			if confirmAll(f, c); len(c.Topics) == 0 {
+				delete(f.acks, "orders")
+			}
+		}
+		r = execute(t.Context(), f.parts(), "pause", "-c", file, "--yes", "--timeout", "5ms")
+		if r.code != 0 || len(f.commands) != 2 || len(f.last().Topics) != 0 || !strings.Contains(r.out, "was paused before, by ops@desk") {
+			t.Errorf("%v: %+v", names, r)
+		}
+	}
 	f = commanded()
 	r = execute(t.Context(), f.parts(), "resume", "-c", file, "--yes")
 	if r.code != 0 || len(f.commands) != 0 || !strings.Contains(r.out, "was not paused") {
