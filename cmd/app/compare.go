@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -102,6 +100,9 @@ func (s *shell) compare(c *cli.Context) error {
 		return &UsageError{Command: "compare", What: "--last must be longer than nothing, e.g. 24h"}
 	}
 	cfg, err := config.Load(configOptions(c))
+	if err == nil {
+		err = openReport("compare", c.String(flagReport))
+	}
 	if err != nil {
 		return err
 	}
@@ -178,24 +179,6 @@ func compareError(r comparator.Result) error {
 	default:
 		return nil
 	}
-}
-
-// writeReport writes a result for a person and for a program: COMMAND.json and
-// COMMAND.html in a folder.
-func writeReport(folder, command string, result any, page func(io.Writer) error) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return fmt.Errorf("make the report's folder: %w", err)
-	}
-	write := func(suffix string, do func(io.Writer) error) error {
-		f, err := os.Create(filepath.Join(folder, command+suffix))
-		if err != nil {
-			return err
-		}
-		return errors.Join(do(f), f.Close())
-	}
-	return errors.Join(
-		write(".json", func(w io.Writer) error { return show.JSON(w, command, result) }),
-		write(".html", page))
 }
 
 // comparing keeps a line with how far it is up to date for somebody who waits at

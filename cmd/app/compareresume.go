@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -37,6 +38,9 @@ const savedVersion = 1
 func openUnfinished(path string, last time.Duration) (*unfinished, error) {
 	u := &unfinished{path: path, now: savedCompare{Version: savedVersion, Last: last, Links: map[string]comparator.Saved{}}}
 	b, err := os.ReadFile(path)
+	if folder := tryFolder(filepath.Dir(path)); folder != nil {
+		return nil, &UsageError{Command: "compare", What: fmt.Sprintf("--resume: what is done could not be kept: %v", folder)}
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return u, nil
 	}
@@ -78,18 +82,10 @@ func (u *unfinished) write() error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(u.path), filepath.Base(u.path)+".*")
-	if err != nil {
+	return replaceFile(u.path, func(w io.Writer) error {
+		_, err := w.Write(b)
 		return err
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), u.path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	})
 }
 
 // end removes the file after a comparison that came to its end, and tells of one

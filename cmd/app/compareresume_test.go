@@ -55,8 +55,16 @@ func TestCompareResume(t *testing.T) {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-	left = filepath.Join(t.TempDir(), "none", "left.json")
-	if r := compare(&saved, 0, errors.New("away")); r.code != 1 || !strings.Contains(r.err, "what is done could not be kept") {
+	left = filepath.Join(t.TempDir(), "none", "left.json") // goes away while it is compared
+	if err := os.Mkdir(filepath.Dir(left), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	parts := Parts{Compare: func(_ context.Context, _ *config.Config, req CompareRequest) (comparator.Result, error) {
+		err := os.Remove(filepath.Dir(left))
+		req.Keep("east", saved)
+		return comparator.Result{}, errors.Join(errors.New("away"), err)
+	}}
+	if r := execute(t.Context(), parts, "compare", "-c", file, "--resume", left); r.code != 1 || !strings.Contains(r.err, "what is done could not be kept") {
 		t.Errorf("%+v", r)
 	}
 }
