@@ -23,7 +23,7 @@ func GroupRows(all []state.Group) []GroupRow {
 	for _, g := range all {
 		r := GroupRow{Group: g.Group, State: g.State, Offsets: len(g.Partitions), Reasons: GroupReasons(g)}
 		for _, p := range g.Partitions {
-			if p.Reason == "" {
+			if p.OnTarget() {
 				r.OnTarget++
 			}
 			if p.AgeSeconds != nil && (r.AgeSeconds == nil || *p.AgeSeconds > *r.AgeSeconds) {
