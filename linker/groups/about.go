@@ -18,7 +18,7 @@ var about = map[Verdict]About{
 	NotCarried:   {"share groups and streams groups are not carried over: the former keep no offsets, the latter more than offsets", "take it out with groups.exclude; after a switch it begins by its own reset policy"},
 	TargetUnknown: {"the target partition is not there yet, or its leader does not answer",
 		"klink goes on by itself"},
-	NotAligned:        {"the target's log does not hold the source's records at their offsets, so the offset would mean another record", "see the partition's own reason"},
+	NotAligned:        {"the target's log does not hold the source's records at their offsets, or not for sure, so the offset could mean another record", "see the partition's own reason"},
 	SourceDeleted:     {"the source has the offset no more; its copy is left to expire on the target", ""},
 	NoPermission:      {"a right is missing: Describe on the group on both sides, Read on group and topic on the target", "grant it to klink's principal; klink goes on by itself"},
 	Failed:            {"the commit, or asking for the offset, failed", "klink tries again by itself; see the log for the cluster's answer"},

@@ -484,6 +484,24 @@ func TestNothingIsWrittenUnguarded(t *testing.T) {
 	}
 }
 
+// A mirror that nothing is on record of may have been promoted: until it is adopted its
+// groups are left to those who work there.
+func TestMirrorsThatAreNotAdoptedGetNoOffsets(t *testing.T) {
+	p := newPair(t)
+	p.fill(9)
+	p.shown = []state.Topic{{SourceTopic: "orders", Partitions: []state.Partition{{State: state.Halted, Reason: string(state.NotAdopted)}}}}
+	p.commit(p.srcAdm, "g", "orders", 0, 4, "")
+	p.wantReason(p.sync()["g"], 0, NotAligned)
+	if p.committed("g") != nil {
+		t.Errorf("%+v", p.committed("g"))
+	}
+	p.shown = nil
+	for range 3 {
+		p.sync()
+	}
+	p.want("g", 4)
+}
+
 // Offsets of a log that is not the source's are not written, by the partition's
 // state.
 func TestCrookedLogsGetNoOffsets(t *testing.T) {

@@ -266,7 +266,7 @@ func (s *session) wantedLocked(i intent.Intent) Verdict {
 // sure, those of the source.
 var crooked = map[state.Reason]bool{
 	state.Diverged: true, state.ForeignWrite: true, state.SourceRecreated: true, state.TargetRecreated: true,
-	state.ClusterChanged: true, state.TargetNotEmpty: true, state.Overshot: true, state.Fenced: true,
+	state.ClusterChanged: true, state.TargetNotEmpty: true, state.Overshot: true, state.Fenced: true, state.NotAdopted: true,
 }
 
 // barredPartitions picks the partitions whose offsets are not to be written by

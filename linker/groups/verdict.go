@@ -41,7 +41,7 @@ const (
 	// TargetUnknown: the target partition is not there, or did not answer.
 	TargetUnknown Verdict = "TARGET_UNKNOWN"
 	// NotAligned: the target's log does not hold the source's records at their
-	// offsets, by the partition's state.
+	// offsets, or not for sure, by the partition's state.
 	NotAligned Verdict = "NOT_ALIGNED"
 	// SourceDeleted: the source has the commit no more.
 	SourceDeleted Verdict = "SOURCE_DELETED"
