@@ -9,6 +9,7 @@ import (
 
 	"klink/fetcher/batch"
 	"klink/fetcher/feed"
+	"klink/linker/admit"
 	"klink/linker/appender"
 	"klink/linker/drift"
 	"klink/linker/ledger"
@@ -136,7 +137,7 @@ func (p *partition) beginDrift(ctx context.Context, src, dst feed.Bounds, ps app
 	case s != nil:
 		return nil, at, s
 	case copied:
-		return nil, at, halt(state.MapLost, "this link has copied to the target before, and nothing is on record of where the copies lie")
+		return nil, at, halt(state.MapLost, admit.Unmapped)
 	}
 	if end, ok := p.takenOver(); ok && end <= dst.LogEnd {
 		return nil, at, halt(state.NotAdopted, "what another mirror copied to the target, up to offset %d, was to be adopted, and where it left off is not on record: give klink adopt --from-mm2 again", end-1)

@@ -2,10 +2,9 @@ package linker
 
 import (
 	"context"
-	"fmt"
 
+	"klink/linker/admit"
 	"klink/linker/control"
-	"klink/linker/state"
 )
 
 // Inflows tells which of the source's topics are mirrors themselves, by what klink has
@@ -14,9 +13,6 @@ import (
 type Inflows interface {
 	Inflows(ctx context.Context) (map[string]control.Inflow, error)
 }
-
-// removeHint is what ends a loop.
-const removeHint = "records would go round for ever: take the topic out of one of the two links (topics.exclude), and off the record with klink remove"
 
 // unlooped picks the topics whose records did not come from the target, directly or
 // through others: names tell that of some policies only, cluster ids of all (K13). It
@@ -34,9 +30,10 @@ func (l *Link) unlooped(ctx context.Context, claimed []Found) []Found {
 	return l.each(ctx, claimed, func(f Found, t *topic) *Trouble {
 		i := in[f.Topic]
 		own, _ := l.store.Topic(l.o.Name, f.Topic)
-		if trouble := looped(loop{inflow: i, target: rec.TargetClusterID, name: f.Target, mode: l.modeOf(own), begun: !own.TargetID.IsZero()}); trouble != nil {
+		loop := admit.Loop{Inflow: i, TargetCluster: rec.TargetClusterID, Target: f.Target, Drifts: l.modeOf(own) == Checkpoint, Begun: !own.TargetID.IsZero()}
+		if refused := admit.ByLoop(loop); refused != nil {
 			t.forget() // where both had begun already, both end
-			return trouble
+			return refusal(refused)
 		}
 		if err == nil && own.Origins != i.Clusters {
 			own.Origins = i.Clusters
@@ -44,41 +41,6 @@ func (l *Link) unlooped(ctx context.Context, claimed []Found) []Found {
 		}
 		return nil
 	})
-}
-
-// loop is all that decides whether a topic would be mirrored back.
-type loop struct {
-	inflow control.Inflow
-	// target is this link's target cluster, name the topic there.
-	target, name string
-	mode         Mode
-	// begun: this link has a target topic on record.
-	begun bool
-}
-
-// looped says why a topic would be mirrored back to where its records came from; nil
-// where it would not. A mirror in the other direction that was stopped is no loop, as
-// after a failover: but copies that drift would be copied once more into the topic they
-// came from. Of two links of which one has begun the other waits.
-func looped(c loop) *Trouble {
-	i := c.inflow
-	switch {
-	case c.target == "" || !i.Clusters.Holds(c.target):
-		return nil
-	case i.Stopped && (c.mode == Mirror || i.SourceTopic != c.name):
-		return nil
-	case c.begun && !i.Begun:
-		return nil
-	}
-	by := fmt.Sprintf("link %s mirrors it from topic %s of cluster %s", i.Link, i.SourceTopic, i.Clusters.All()[0])
-	if i.Clusters.All()[0] != c.target {
-		by += fmt.Sprintf(", where it came from this link's target cluster %s", c.target)
-	}
-	if i.Stopped {
-		return &Trouble{Reason: state.TopicRefused, Detail: "the source topic holds what came from the target's topic: " + by + ", until it was stopped",
-			Hint: "copies would be copied once more: use replication_policy default, which gives them another name, or take the old mirror off the record with klink remove, and have klink repair --recreate make the target topic anew"}
-	}
-	return &Trouble{Reason: state.TopicRefused, Detail: "the source topic is a mirror of the target's: " + by, Hint: removeHint}
 }
 
 // tellBlind tells once of a source that does not show which of its topics are mirrors.

@@ -3,7 +3,6 @@ package linker
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"testing"
 
@@ -11,37 +10,6 @@ import (
 	"klink/linker/control"
 	"klink/linker/state"
 )
-
-// TestLooped: what came from the target does not go back to it.
-func TestLooped(t *testing.T) {
-	ours := control.Inflow{Link: "back", SourceTopic: "a", Begun: true, Clusters: control.NewClusters("DST")}
-	of := func(edit func(*control.Inflow)) control.Inflow { i := ours; edit(&i); return i }
-	for name, c := range map[string]struct {
-		loop
-		want string
-	}{
-		"no mirror":                   {loop{}, ""},
-		"from another cluster":        {loop{inflow: of(func(i *control.Inflow) { i.Clusters = control.NewClusters("X") })}, ""},
-		"from the target":             {loop{inflow: ours}, "link back mirrors it from topic a of cluster DST"},
-		"under another name":          {loop{inflow: ours, name: "other"}, "is a mirror"},
-		"around a ring":               {loop{inflow: of(func(i *control.Inflow) { i.Clusters = control.NewClusters("X", "DST") })}, "of cluster X, where it came from this link's target cluster DST"},
-		"both have begun":             {loop{inflow: ours, begun: true}, "is a mirror"},
-		"the other one only claims":   {loop{inflow: of(func(i *control.Inflow) { i.Begun = false }), begun: true}, ""},
-		"both only claim":             {loop{inflow: of(func(i *control.Inflow) { i.Begun = false })}, "is a mirror"},
-		"after a failover":            {loop{inflow: of(func(i *control.Inflow) { i.Stopped = true })}, ""},
-		"after one, copies drift":     {loop{inflow: of(func(i *control.Inflow) { i.Stopped = true }), mode: Checkpoint}, "until it was stopped"},
-		"after one, to another topic": {loop{inflow: of(func(i *control.Inflow) { i.Stopped = true }), mode: Checkpoint, name: "src.a"}, ""},
-	} {
-		c.target = "DST"
-		if c.name == "" {
-			c.name = "a"
-		}
-		got := looped(c.loop)
-		if (got != nil) != (c.want != "") || got != nil && (!strings.Contains(got.Detail, c.want) || got.Reason != state.TopicRefused || got.Hint == "") {
-			t.Errorf("%s: %+v", name, got)
-		}
-	}
-}
 
 // memInflows are what klink has on record on the source.
 type memInflows struct {

@@ -12,6 +12,7 @@ import (
 
 	"klink/fetcher/batch"
 	"klink/fetcher/feed"
+	"klink/linker/admit"
 	"klink/linker/appender"
 	"klink/linker/control"
 	"klink/linker/intent"
@@ -95,17 +96,16 @@ func (t *topic) claim(ctx context.Context, f Found, there bool) *Trouble {
 		return f.Trouble
 	case !known:
 		return t.put(ctx, renew(t.link.fresh(), f))
-	case rec.TargetTopic != f.Target:
-		return &Trouble{Reason: state.TopicRefused, Detail: fmt.Sprintf("this link mirrors it to %q so far, now %q is configured", rec.TargetTopic, f.Target),
-			Hint: "undo the change of the topic's name on the target (mode, topics.rename, or checkpoint.source_alias, separator and replication_policy), or use a new link name"}
-	case rec.TargetID.IsZero():
-		return nil
-	case (there || running) && rec.SourceID != f.ID:
-		return &Trouble{Reason: state.SourceRecreated, Detail: fmt.Sprintf("the source topic has id %s, was %s", f.ID, rec.SourceID)}
-	case !there && running:
-		return &Trouble{Reason: state.TargetRecreated, Detail: "the target topic is gone"}
 	}
-	return nil
+	return refusal(admit.ByRecord(rec, admit.Mirror{SourceTopic: f.Topic, SourceID: f.ID, Target: f.Target, There: there, Running: running}))
+}
+
+// refusal is what the record refuses, as trouble with a topic; nil for nothing.
+func refusal(r *admit.Refusal) *Trouble {
+	if r == nil {
+		return nil
+	}
+	return &Trouble{Reason: r.Reason, Detail: r.Detail, Hint: r.Hint}
 }
 
 // pin records both ids. A target that is not the one recorded is never written
@@ -124,10 +124,10 @@ func (t *topic) pin(ctx context.Context, f Found, made Prepared) *Trouble {
 	}
 	next := renew(rec, seen)
 	next.Link, next.TargetID = t.link.o.Name, made.ID
-	switch changed := !rec.TargetID.IsZero() && rec.TargetID != next.TargetID; {
-	case changed && !made.Created:
-		return &Trouble{Reason: state.TargetRecreated, Detail: fmt.Sprintf("the target topic has id %s, was %s", next.TargetID, rec.TargetID)}
-	case changed:
+	if refused := admit.ByTargetID(rec, next.TargetID, made.Created); refused != nil {
+		return refusal(refused)
+	}
+	if !rec.TargetID.IsZero() && rec.TargetID != next.TargetID {
 		next.Generation++
 		t.log.Warn("the target topic was gone: mirror it from the beginning", "target_topic", f.Target)
 	}
@@ -176,8 +176,7 @@ func ownerTrouble(err error) *Trouble {
 		return nil
 	}
 	if errors.Is(err, control.ErrOwned) {
-		return &Trouble{Reason: state.TopicRefused, Detail: err.Error(),
-			Hint: "a target topic belongs to one link; take it out of this one, or rename it with topics.rename"}
+		return refusal(admit.ByOwner(err))
 	}
 	return controlTrouble(err)
 }

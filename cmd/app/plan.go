@@ -40,6 +40,9 @@ func (s *shell) planCommand() *cli.Command {
 			"  pad         the target is first padded up to the offset where the mirror begins\n" +
 			"  checkpoint  offsets cannot be kept, and on_unmirrorable says checkpoint; or it is in that mode already\n" +
 			"  refuse      it would halt, wait or be left out\n\n" +
+			"What klink run would refuse by what is on record is refused here in the same words: a topic\n" +
+			"that went by another name or mode, that another link has, that is a mirror of the target's\n" +
+			"own, that was deleted and made anew, or that was paused, promoted or removed.\n\n" +
 			"Gaps are offsets without a record for consumers: transaction markers, aborted records, what\n" +
 			"compaction removed. Gaps, bytes and times are extrapolated from reads at 16 places of each\n" +
 			"log and marked with ~, unless these were the whole log; --exact reads everything, at most at\n" +

@@ -12,6 +12,8 @@ import (
 	"klink/fetcher"
 	"klink/fetcher/feed"
 	"klink/fetcher/leaders"
+	"klink/linker"
+	"klink/linker/admit"
 	"klink/linker/control"
 	"klink/linker/plan"
 	"klink/linker/remote"
@@ -78,9 +80,15 @@ func planLink(ctx context.Context, p linkPlan) (r survey.PlanResult, err error) 
 			notes = append(notes, text)
 		}
 	}
-	var text string
-	so.Records, text = readRecords(ctx, dst)
+	view, text := readRecords(ctx, dst)
 	note(text)
+	if so.Beforehand, text, err = beforehand(ctx, p.link, planSides{src, dst, look{srcMap, src.Ping}, look{dstMap, dst.Ping}, view}); err != nil {
+		return r, err
+	}
+	note(text)
+	if view != nil {
+		so.Records, so.Beforehand.Record = view, view
+	}
 	if p.req.Measure {
 		so.Pace, text = measurePace(ctx, p, dst)
 		note(text)
@@ -102,9 +110,47 @@ func planOptions(l config.Link) survey.PlanOptions {
 // not follow the source's log start, and in checkpoint mode, where they cannot.
 func copiesRetention(l config.Link) bool { return !l.FollowStart || l.Mode == config.ModeCheckpoint }
 
+// planSides are both clusters, which they are, and the target's record, nil for none.
+type planSides struct {
+	src            *kafka.Source
+	dst            *kafka.Target
+	source, target look
+	view           *control.View
+}
+
+// beforehand gathers what klink run would refuse topics by. The error is what it would
+// refuse the link as a whole for; the note says what could not be looked at.
+func beforehand(ctx context.Context, l config.Link, s planSides) (*admit.Beforehand, string, error) {
+	var now, was topics.Clusters
+	var trouble *linker.Trouble
+	if now.Source, trouble = s.source.id(ctx, "source"); trouble == nil {
+		now.Target, trouble = s.target.id(ctx, "target")
+	}
+	if trouble != nil {
+		return nil, "", trouble
+	}
+	if s.view != nil {
+		r, _ := s.view.Link(l.Name)
+		was = topics.Clusters{Source: r.SourceClusterID, Target: r.TargetClusterID}
+	}
+	if err := topics.CheckClusters(now, was); err != nil {
+		return nil, "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	reader := control.NewInflowReader(s.src.Admin)
+	defer reader.Close()
+	in, err := reader.Inflows(ctx)
+	note := ""
+	if err != nil {
+		note = fmt.Sprintf("whether topics of the source are mirrors of the target cannot be seen, but by their names (Describe and Read on %s of the source): %v", control.TopicName, err)
+	}
+	return &admit.Beforehand{Link: l.Name, Inflows: in, TargetCluster: now.Target, Drifts: l.Mode == config.ModeCheckpoint}, note, nil
+}
+
 // readRecords reads what is on record of mirrors on the target; without the
-// control topic that is nothing. The note says why it could not be read.
-func readRecords(ctx context.Context, dst *kafka.Target) (survey.Records, string) {
+// control topic that is nil. The note says why it could not be read.
+func readRecords(ctx context.Context, dst *kafka.Target) (*control.View, string) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	view, err := control.Read(ctx, dst.Control)

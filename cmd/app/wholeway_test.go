@@ -89,7 +89,12 @@ func writeLink(t testing.TB, src, dst *kfake.Cluster, keys string) (file string)
 // mirrorWith is mirrorBoth with more keys of the link.
 func mirrorWith(t testing.TB, src, dst *kfake.Cluster, keys string) running {
 	t.Helper()
-	file := writeLink(t, src, dst, keys)
+	return mirrorFile(t, writeLink(t, src, dst, keys))
+}
+
+// mirrorFile runs klink on a file.
+func mirrorFile(t testing.TB, file string) running {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan result, 1)
 	parts, parsed := production(), make(chan struct{})

@@ -33,6 +33,7 @@ var rooms = []room{
 	{"linker/state", nil, "names, tables and reports are pure"},
 	{"linker/ledger", nil, "names of what is not a copy are pure"},
 	{"linker/intent", nil, "what operators want is a pure fold of their commands"},
+	{"linker/admit", []string{"fetcher/feed", "linker/control", "linker/intent", "linker/state"}, "what is refused by the record is a function of values, the same for run and plan"},
 	{"linker/plan", []string{"fetcher/batch", "fetcher/feed", "linker/state", "linker/ledger"}, "decisions are pure: no I/O comes in through an import"},
 	{"linker/drift", []string{"fetcher/batch", "linker/plan", "translate/exact"}, "decisions are pure: no I/O comes in through an import"},
 	{"linker/reverse", []string{"fetcher/batch", "fetcher/feed", "linker/appender", "linker/control", "linker/intent", "linker/ledger", "linker/plan", "linker/remote", "linker/state", "linker/topics"}, "the way home reads through ports and knows no data path"},

@@ -50,11 +50,11 @@ func (s *Store) Worker(link string) (WorkerRecord, bool) {
 // what they had on record before stays. It needs Run to be running.
 func (s *Store) PutTopic(ctx context.Context, r TopicRecord) error {
 	s.mu.Lock()
-	owner, owned := s.view.TopicOwner(r.TargetTopic)
+	taken := s.view.Owned(r)
 	before, had := s.view.topics[topicKey{r.Link, r.SourceTopic}]
 	s.mu.Unlock()
-	if owned && !owner.sameMirror(r) {
-		return owner.owns(r.TargetTopic)
+	if taken != nil {
+		return taken
 	}
 	var since *int64
 	if had && before.TargetTopic == r.TargetTopic {
@@ -75,9 +75,9 @@ func (s *Store) PutTopic(ctx context.Context, r TopicRecord) error {
 		return err
 	}
 	s.mu.Lock()
-	owner, owned = s.view.TopicOwner(r.TargetTopic)
+	taken = s.view.Owned(r)
 	s.mu.Unlock()
-	if !owned || owner.sameMirror(r) {
+	if taken == nil {
 		return nil
 	}
 	var undo any
@@ -87,7 +87,7 @@ func (s *Store) PutTopic(ctx context.Context, r TopicRecord) error {
 	if err := s.put(ctx, k, undo); err != nil {
 		return err
 	}
-	return owner.owns(r.TargetTopic)
+	return taken
 }
 
 func (r TopicRecord) sameMirror(o TopicRecord) bool {

@@ -335,6 +335,15 @@ func (v *View) Topics(link string) []TopicRecord {
 	return out
 }
 
+// Owned is ErrOwned where another mirror has the target topic of a record, so that
+// PutTopic would refuse it.
+func (v *View) Owned(r TopicRecord) error {
+	if owner, ok := v.TopicOwner(r.TargetTopic); ok && !owner.sameMirror(r) {
+		return owner.owns(r.TargetTopic)
+	}
+	return nil
+}
+
 // TopicOwner returns the record that owns a target topic: of several that name
 // it, the first written (C3).
 func (v *View) TopicOwner(targetTopic string) (TopicRecord, bool) {

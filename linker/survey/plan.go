@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"klink/fetcher/feed"
+	"klink/linker/admit"
 	"klink/linker/control"
 	"klink/linker/pad"
 	"klink/linker/plan"
@@ -50,8 +51,11 @@ type PlanOptions struct {
 	From From
 	// Records are those of the target's control topic; nil is none.
 	Records Records
-	Limits  plan.Limits
-	Pace    Pace
+	// Beforehand tells what a klink that starts would refuse by the records; nil is
+	// nothing.
+	Beforehand *admit.Beforehand
+	Limits     plan.Limits
+	Pace       Pace
 	// Exact reads the source's logs as a whole, in place of samples.
 	Exact bool
 	// SampleBytes is about how much is read of all logs together; 0 is 1 GiB.
@@ -200,7 +204,7 @@ func (p *planner) planTopic(t *topics.Plan) {
 	if !there {
 		have = nil
 	}
-	if why := refusal(t, dst, have); why != "" {
+	if why := p.refusal(t, have); why != "" {
 		p.r.Topics = append(p.r.Topics, refusedTopic(p.o.Link, t.Source.Name, t.Target, why))
 		return
 	}
@@ -230,8 +234,21 @@ func (p *planner) planTopic(t *topics.Plan) {
 	p.r.Topics = append(p.r.Topics, topic)
 }
 
-// refusal is why a topic as a whole cannot be mirrored, "" where it can.
-func refusal(t *topics.Plan, dst seenTopic, have topics.Settings) string {
+// refusal is why a topic as a whole would not be mirrored, in the order in which klink
+// run looks; "" where it would.
+func (p *planner) refusal(t *topics.Plan, have topics.Settings) string {
+	dst, there := p.dst[t.Target]
+	if t.Reason == "" && p.o.Beforehand != nil {
+		m := admit.Mirror{SourceTopic: t.Source.Name, SourceID: t.Source.ID, Target: t.Target, There: there, TargetID: dst.id}
+		if why := p.o.Beforehand.Refusal(m); why != "" {
+			return why
+		}
+	}
+	return unfit(t, dst, have)
+}
+
+// unfit is why a topic as a whole cannot be mirrored, "" where it can.
+func unfit(t *topics.Plan, dst seenTopic, have topics.Settings) string {
 	src, known := t.Source.Configs["cleanup.policy"]
 	compacts := func(policy string) bool { return strings.Contains(policy, "compact") }
 	switch {
