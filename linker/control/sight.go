@@ -15,7 +15,11 @@ import (
 )
 
 // topicsPerSight bounds one sight record: the longest names make it some 200 KB.
-const topicsPerSight = 500
+// Exceptions count as well, exceptsPerTopic of them as much as a topic.
+const (
+	topicsPerSight  = 500
+	exceptsPerTopic = 50
+)
 
 // SightRecord is a worker's word that, as of a time, the sources' ends were those
 // that stand in the recorded states. States are recorded when they change: where
@@ -92,14 +96,18 @@ type Witness struct {
 // and saw of late.
 func (w Witness) Sights() []SightRecord {
 	var out []SightRecord
+	room := 0
 	for _, r := range w.Recorded {
 		c, at, any := w.covered(r)
 		if !any {
 			continue
 		}
-		if n := len(out); n == 0 || len(out[n-1].Topics) == topicsPerSight {
+		size := 1 + len(c.Except)/exceptsPerTopic
+		if n := len(out); n == 0 || room < size {
 			out = append(out, SightRecord{Link: w.Link, Worker: w.Worker, Part: n, At: at, Topics: make(map[string]Covered)})
+			room = topicsPerSight
 		}
+		room -= size
 		last := &out[len(out)-1]
 		last.Topics[r.Topic.SourceTopic] = c
 		if at.Before(last.At) {

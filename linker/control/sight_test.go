@@ -187,6 +187,26 @@ func TestManyTopicsInSights(t *testing.T) {
 	}
 }
 
+// Many exceptions take the room of topics.
+func TestManyExceptionsInSights(t *testing.T) {
+	w := idle().witness("one")
+	w.Recorded = nil
+	for i := range 3 {
+		r := StateRecord{Link: "l", Topic: state.Topic{SourceTopic: fmt.Sprint("orders-", i)}}
+		for n := range int32(30_000) {
+			r.Topic.Partitions = append(r.Topic.Partitions, state.Partition{Partition: n, Worker: "one", SourceEnd: ptr[int64](100), SourceHighWatermark: ptr[int64](101)})
+		}
+		w.Recorded = append(w.Recorded, r)
+	}
+	w.Seen = func(p feed.Partition) (Sighting, bool) {
+		return Sighting{SourceID: seqID(0), End: 100, High: 101, At: wantAt.Add(time.Hour)}, p.Partition == 0
+	}
+	words := w.Sights()
+	if len(words) != 3 || len(words[2].Topics["orders-2"].Except) != 29_999 {
+		t.Errorf("%d records", len(words))
+	}
+}
+
 // The report without a klink is as of what was seen last.
 func TestReportIsAsOfSights(t *testing.T) {
 	s := idle()
