@@ -33,6 +33,22 @@ func TestFlagValues(t *testing.T) {
 	}
 }
 
+// Flags of keys that are in no file are held to the file's rules.
+func TestFlagsAreHeldToTheFilesRules(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{"reverse --source s:1 --target t:1 --topic a --yes --name A_B", "  --name: \"A_B\" is no name for a link; allowed: up to 100 of a to z, 0 to 9 and -\n"},
+		{"pause --target t:1 --yes --link A_B", "  --link: \"A_B\" is no name for a link; allowed: "},
+		{"status --http abc", "  --http: \"abc\" is no address; allowed: host:port with a port from 0 to 65535\n"},
+		{"run --source s:1 --target t:1 --topic a --http abc", "  --http: \"abc\" is no address; allowed: "},
+		{"run --source s --target t:1 --topic a", "  --source: \"s\" is no address; allowed: host:port with a port from 1 to 65535\n"},
+	} {
+		r := execute(t.Context(), Parts{}, strings.Fields(c.line)...)
+		if r.code != exitUsage || !strings.Contains(r.err, c.want) || r.out != "" {
+			t.Errorf("%s: %+v", c.line, r)
+		}
+	}
+}
+
 // No flag of any command leaves the refusal of a value to the cli library, and none
 // of its kind is new to klink.
 func TestEveryFlagRefusesInOurWords(t *testing.T) {

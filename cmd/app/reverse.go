@@ -61,6 +61,11 @@ func (s *shell) reverse(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.IsSet(flagNewName) {
+		if err := config.CheckName(flagName(flagNewName), c.String(flagNewName)); err != nil {
+			return err
+		}
+	}
 	cfg, err := oneLink(c, configOptions(c))
 	if err != nil {
 		return err

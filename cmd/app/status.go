@@ -66,13 +66,14 @@ type question struct {
 
 func newQuestion(c *cli.Context) (*question, error) {
 	q := &question{listen: config.Default().HTTP.Listen, link: c.String(flagLink), topics: c.Args().Slice()}
+	origin := ""
 	if v := c.String(flagHTTP); v != "" {
-		q.listen = v
+		q.listen, origin = v, flagName(flagHTTP)
 	} else if v := os.Getenv("KLINK_HTTP_LISTEN"); v != "" {
-		q.listen = v
+		q.listen, origin = v, "KLINK_HTTP_LISTEN"
 	}
 	if !configured(c) {
-		return q, nil
+		return q, config.CheckListen(origin, q.listen)
 	}
 	o := configOptions(c)
 	o.TargetOnly = true

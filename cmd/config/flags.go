@@ -127,3 +127,22 @@ func splitCommas(values []string) []string {
 	}
 	return out
 }
+
+// CheckName checks the name of a link that stands in no file; origin is the flag. The
+// error is an *Error.
+func CheckName(origin, name string) error {
+	c := &checker{origin: map[string]string{"name": origin}}
+	c.name(name, "name")
+	return asError(c.problems)
+}
+
+// CheckListen checks an address of http.listen for commands that load no
+// configuration; origin is the flag or variable, "" as the address is off. The error
+// is an *Error.
+func CheckListen(origin, address string) error {
+	c := &checker{origin: map[string]string{"http.listen": origin}}
+	if address != "" {
+		c.address("http.listen", address, 0)
+	}
+	return asError(c.problems)
+}

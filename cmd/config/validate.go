@@ -94,12 +94,7 @@ func (c *checker) between(path string, v, low, high Bytes) {
 }
 
 func (c *checker) link(l *Link, path string, targetOnly bool) {
-	switch {
-	case l.Name == "":
-		c.add(path+".name", Problem{Kind: Missing, What: "is missing", Allowed: "a to z, 0 to 9 and -"})
-	case !namePattern.MatchString(l.Name):
-		c.add(path+".name", Problem{Kind: BadValue, What: fmt.Sprintf("%q is no name for a link", l.Name), Allowed: "up to 100 of a to z, 0 to 9 and -"})
-	}
+	c.name(l.Name, path+".name")
 	if !targetOnly || len(l.Source.Brokers) > 0 {
 		c.cluster(&l.Source, path+".source")
 	}
@@ -119,6 +114,15 @@ func (c *checker) link(l *Link, path string, targetOnly bool) {
 	c.between(path+".audit.bytes_per_second", l.Audit.BytesPerSecond, KiB, 1024*GiB)
 	if l.Limits.BytesPerSecond != 0 {
 		c.between(path+".limits.bytes_per_second", l.Limits.BytesPerSecond, KiB, 1024*GiB)
+	}
+}
+
+func (c *checker) name(name, path string) {
+	switch {
+	case name == "":
+		c.add(path, Problem{Kind: Missing, What: "is missing", Allowed: "a to z, 0 to 9 and -"})
+	case !namePattern.MatchString(name):
+		c.add(path, Problem{Kind: BadValue, What: fmt.Sprintf("%q is no name for a link", name), Allowed: "up to 100 of a to z, 0 to 9 and -"})
 	}
 }
 

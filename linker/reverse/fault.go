@@ -5,7 +5,7 @@ import "errors"
 // Errors that callers branch on.
 var (
 	// ErrRequest: the request itself cannot be carried out as it is written.
-	ErrRequest = errors.New("reverse")
+	ErrRequest = errors.New("the request cannot be carried out as it is written")
 	// ErrFile: the file to write is there and says something else, or cannot be
 	// written.
 	ErrFile = errors.New("the new link's file")
