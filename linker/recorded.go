@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"klink/linker/control"
-	"klink/linker/intent"
 	"klink/linker/state"
 )
 
@@ -13,42 +12,6 @@ func recordedStates(all []control.StateRecord) map[string]state.Topic {
 	out := make(map[string]state.Topic, len(all))
 	for _, s := range all {
 		out[s.Topic.SourceTopic] = s.Topic
-	}
-	return out
-}
-
-// flagUnfenced marks the partitions of stopped topics whose cut says that nothing
-// keeps others from writing there. cuts tells those of one switch.
-func flagUnfenced(all []state.Topic, in intent.Intents, cuts func(switchID string) []control.CutRecord) {
-	open := make(map[string]map[string]map[int32]bool) // by switch, topic and partition
-	for i, t := range all {
-		want := in.Of(t.SourceTopic)
-		id := want.Cause.Switch
-		if want.Want != intent.Stopped || id == "" {
-			continue
-		}
-		if open[id] == nil {
-			open[id] = unfenced(cuts(id))
-		}
-		for n, p := range t.Partitions {
-			if open[id][t.SourceTopic][p.Partition] && !slices.Contains(p.Flags, state.Unfenced) {
-				all[i].Partitions[n].Flags = append(slices.Clone(p.Flags), state.Unfenced)
-			}
-		}
-	}
-}
-
-func unfenced(cuts []control.CutRecord) map[string]map[int32]bool {
-	out := make(map[string]map[int32]bool)
-	for _, c := range cuts {
-		for _, p := range c.Partitions {
-			if p.Unfenced {
-				if out[c.Topic] == nil {
-					out[c.Topic] = make(map[int32]bool)
-				}
-				out[c.Topic][p.Partition] = true
-			}
-		}
 	}
 	return out
 }

@@ -172,7 +172,7 @@ func (l *Link) mirrors() state.Link {
 	l.mu.Lock()
 	r := state.Link{Worker: l.o.Worker, Name: l.o.Name, Mode: l.o.Mode.String(), State: l.pos.State, Reason: string(l.pos.Reason), Detail: l.pos.Detail,
 		Hint: l.hint, Topics: []state.Topic{}, Groups: []state.Group{}}
-	store, found, in := l.store, l.found, l.intents
+	store, found := l.store, l.found
 	r.Warnings = append([]state.Warning{}, l.warnings...)
 	l.mu.Unlock()
 	if store == nil {
@@ -192,7 +192,7 @@ func (l *Link) mirrors() state.Link {
 		r.Topics = append(r.Topics, t.report(now, of))
 	}
 	control.ShowAudits(r.Topics, l.auditRecords(store), now)
-	flagUnfenced(r.Topics, in, func(id string) []control.CutRecord { return store.Cuts(l.o.Name, id) })
+	control.ShowFences(l.o.Name, r.Topics, store)
 	return cutOff(r)
 }
 

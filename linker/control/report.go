@@ -55,6 +55,7 @@ func (v *View) linkReport(name string, asOf time.Time) state.Link {
 		l.Topics = append(l.Topics, s.Topic)
 	}
 	ShowAudits(l.Topics, v.Audits(name), asOf)
+	ShowFences(name, l.Topics, v)
 	if s, ok := v.linkStates[name]; ok {
 		l.Mode, l.State, l.Reason, l.Detail = s.Mode, s.State, string(s.Reason), s.Detail
 	}

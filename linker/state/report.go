@@ -95,7 +95,8 @@ const (
 	// Unguarded: the broker may have forgotten the mirror's producer.
 	Unguarded = "UNGUARDED"
 	// Unfenced: the partition was failed over, and it is not certain that the broker
-	// refuses what a klink that was cut off may still send.
+	// refuses what a klink that was cut off may still send: there is no fence, or the
+	// failover did not come to its end.
 	Unfenced = "UNFENCED"
 	// PossiblyDouble: some records may have been copied twice; the detail and the ledger
 	// have their number at most. Only in checkpoint mode.
