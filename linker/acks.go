@@ -133,13 +133,15 @@ func (o *obeyer) answer(ctx context.Context, n *order, next map[int32]control.Ac
 
 // answersFor lists the partitions of a topic for which this process acknowledges a
 // command: those that it mirrored, and those that it would, or nobody did, less what
-// is acknowledged already. answered tells whether anything is.
+// is acknowledged already. Where there is no other process it is all of them: those of
+// a topic whose source is gone the group shares no more. answered tells whether anything
+// is.
 func (l *Link) answersFor(t *topic, was intent.Want, number int32) (out map[int32]appender.Target, answered bool) {
 	out = make(map[int32]appender.Target)
 	alone, since := l.alone()
 	for _, dst := range l.targetsOf(t.name) {
 		s := sharing{l.o.Lease.Share(dst.Topic, dst.Partition), alone, since}
-		if s.mirrors() || was == intent.Stopped || was == intent.Removed {
+		if alone || s.mirrors() || was == intent.Stopped || was == intent.Removed {
 			out[dst.Partition] = dst
 		}
 	}

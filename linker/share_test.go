@@ -197,6 +197,33 @@ func TestOrdersOfSharedTopics(t *testing.T) {
 	})
 }
 
+// TestOrdersOfATopicThatNobodyHolds: its source is gone, so that the group shares it no
+// more; the one process that there is answers for it, and nobody waits in vain.
+func TestOrdersOfATopicThatNobodyHolds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w, g := newWorld(), &memGroup{}
+		w.add("a", 1, 2)
+		l := w.link(t, "w")
+		l.o.Lease = g.member("w")
+		g.member("nobody")
+		g.assign("w", "a", 0, 1)
+		end := w.start(t, l)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		w.mu.Lock()
+		w.found = []Found{{Topic: "a", Target: "a", Trouble: &Trouble{Reason: state.TopicMissing, OnSource: true}}}
+		w.mu.Unlock()
+		topicReport(t, l, "a") // after a while
+		g.assign("nobody", "a", 0, 1)
+		mustBe(t, topicReport(t, l, "a"), state.Halted, state.SourceDeleted)
+		w.give(t, intent.Command{Verb: intent.Remove, Topics: []string{"a"}})
+		mustBe(t, soonReport(t, l, "a"), state.Removed, "")
+		if ack := w.lastAck("a", "w"); ack.Number != 1 || len(ack.Partitions) != 2 {
+			t.Errorf("acknowledged %+v", ack)
+		}
+		end()
+	})
+}
+
 // TestALateProcessWaitsForTheGroup: beside others it mirrors nothing before it hears
 // what is its own; where the group does not answer it begins all the same.
 func TestALateProcessWaitsForTheGroup(t *testing.T) {
