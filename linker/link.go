@@ -229,7 +229,7 @@ func (l *Link) Run(ctx context.Context) error {
 	g.Go(func() error {
 		select {
 		case err := <-following:
-			return fmt.Errorf("follow the control topic: %w", err)
+			return l.unfollowed(err)
 		case <-gctx.Done():
 			return nil
 		}
@@ -264,6 +264,16 @@ func (l *Link) Run(ctx context.Context) error {
 	}
 	end()
 	return errors.Join(err, leased())
+}
+
+// unfollowed is what ends a link whose control topic can be followed no more. Once that
+// is gone nobody knows whether its mirrors were promoted meanwhile.
+func (l *Link) unfollowed(err error) error {
+	if errors.Is(err, control.ErrLost) {
+		return fmt.Errorf("link %s: its control topic %s: %w; at the next start its mirrors halt as %s, and klink adopt goes on with them",
+			l.o.Name, control.TopicName, err, state.NotAdopted)
+	}
+	return fmt.Errorf("link %s: follow the control topic: %w", l.o.Name, err)
 }
 
 // join becomes a member of the link's group. The function returned leaves it

@@ -265,6 +265,29 @@ func TestG4_LostControlTopicIsNotGuessed(t *testing.T) {
 	}
 }
 
+// lostStore is a control topic that is deleted while the link runs.
+type lostStore struct{ *world }
+
+func (lostStore) Run(context.Context) error {
+	time.Sleep(time.Minute)
+	return fmt.Errorf("read __klink: %w", control.ErrLost)
+}
+
+// TestLostControlTopicIsNamed: a link that ends says which one it was, and what goes on.
+func TestLostControlTopicIsNamed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 1)
+		l := w.link(t, "w")
+		l.o.OpenStore = func(context.Context) (Store, *Trouble) { return lostStore{w}, nil }
+		err := l.Run(context.Background())
+		w.sources.Wait()
+		if !errors.Is(err, control.ErrLost) || !strings.HasPrefix(err.Error(), "link l: its control topic __klink: ") || !strings.Contains(err.Error(), "klink adopt") {
+			t.Errorf("ended with %v", err)
+		}
+	})
+}
+
 // TestAcknowledgementIsMadeUpFor: what stood in its way is outlived.
 func TestAcknowledgementIsMadeUpFor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
