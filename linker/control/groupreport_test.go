@@ -12,6 +12,17 @@ import (
 )
 
 // Status from the target alone shows groups as they were recorded.
+// TestReportOfALinkThatNeverRan: it was put on record by klink reverse, and its age is
+// that of this.
+func TestReportOfALinkThatNeverRan(t *testing.T) {
+	at := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	v := newView()
+	v.links["home"] = LinkRecord{Link: "home", Mode: "mirror", AppliedAt: at}
+	if r, ok := v.LinkReport("home"); !ok || !r.AsOf.Equal(at) || r.Links[0].State != state.Pending {
+		t.Errorf("%+v, %t", r, ok)
+	}
+}
+
 func TestLinkReportShowsGroups(t *testing.T) {
 	at := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	v := newView()

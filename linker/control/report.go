@@ -38,6 +38,9 @@ func (v *View) LinkReport(name string) (rep state.Report, ok bool) {
 			asOf = w.At
 		}
 	}
+	if asOf.IsZero() {
+		asOf = v.links[name].AppliedAt // no klink has mirrored it yet, as after klink reverse
+	}
 	return state.Report{AsOf: asOf, Links: []state.Link{v.linkReport(name, asOf)}}, true
 }
 
