@@ -2,7 +2,6 @@ package app
 
 import (
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 
@@ -51,13 +50,7 @@ func TestPlanSaysWhatRunRefusesOfAnotherMode(t *testing.T) {
 		k := mirrorWith(t, src, dst, "    "+c.was+"\n")
 		k.await(t, "orders", state.Active)
 		k.stop()
-		text, err := os.ReadFile(k.file)
-		if err == nil {
-			err = os.WriteFile(k.file, []byte(strings.Replace(string(text), c.was, c.is, 1)), 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		k.change(t, c.was, c.is)
 		before := k.planned(t, "orders")
 		k = mirrorFile(t, k.file)
 		k.await(t, "orders", c.state)

@@ -43,7 +43,9 @@ func ByRecord(rec control.TopicRecord, m Mirror) *Refusal {
 	switch {
 	case rec.TargetTopic != m.Target:
 		return &Refusal{Reason: state.TopicRefused, Detail: fmt.Sprintf("this link mirrors it to %q so far, now %q is configured", rec.TargetTopic, m.Target),
-			Hint: "undo the change of the topic's name on the target (mode, topics.rename, or checkpoint.source_alias, separator and replication_policy), or use a new link name"}
+			Hint: "undo the change of the topic's name on the target (mode, topics.rename, or checkpoint.source_alias, separator and replication_policy); " +
+				"or, while no klink runs, take it off the record with klink remove, and have klink repair --recreate mirror it under the new name; " +
+				"or use a new link name, where all topics of the link have new names"}
 	case rec.TargetID.IsZero():
 		return nil
 	case (m.There || m.Running) && rec.SourceID != m.SourceID:

@@ -132,7 +132,7 @@ var about = map[Reason]About{
 	RetentionOverrun: {Explanation: "the source deleted records by its retention before they were mirrored",
 		Hint: "the named range is lost to the mirror; klink repair --accept goes on behind it, --recreate mirrors anew what the source still has; raise the source's retention"},
 	TargetNotEmpty: {Explanation: "the target partition holds records that are no prefix of the source's log",
-		Hint: "use another target topic (topics.rename), or have klink repair --recreate delete what is there"},
+		Hint: "have klink repair --recreate delete what is there; or, while no klink runs, take the topic off the record with klink remove, give it another name on the target (topics.rename), and have klink repair --recreate mirror it there"},
 	NoPermission: {Explanation: "a right is missing",
 		Hint: "grant the named right to klink's principal; klink goes on by itself", Remote: true},
 	TooLarge: {Explanation: "a record batch is above the target topic's max.message.bytes",
