@@ -37,14 +37,35 @@ def note(messages):
     sys.stdout.flush()
 
 
+# What a coordinator answers while it moves or reads its log. Unlike other clients
+# librdkafka leaves it to its caller to commit once more.
+PASSING = (KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR)
+
+
+def passing(error):
+    return error is not None and (error.retriable() or error.code() in PASSING)
+
+
+def committed(consumer):
+    """Commits the positions, and returns what was answered for each partition."""
+    patience = time.monotonic() + 30
+    while True:
+        again = time.monotonic() < patience
+        try:
+            done = consumer.commit(asynchronous=False)
+        except KafkaException as e:
+            if e.args[0].code() == KafkaError._NO_OFFSET:  # nothing new
+                return []
+            if not (again and passing(e.args[0])):
+                raise
+        else:
+            if not (again and any(passing(place.error) for place in done)):
+                return done
+        time.sleep(0.1)
+
+
 def commit(consumer):
-    try:
-        done = consumer.commit(asynchronous=False)
-    except KafkaException as e:
-        if e.args[0].code() == KafkaError._NO_OFFSET:  # nothing new
-            return
-        raise
-    for place in done:
+    for place in committed(consumer):
         if place.error is not None:
             fail("other", place.error)
         if place.offset >= 0:
