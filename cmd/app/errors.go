@@ -48,6 +48,9 @@ func inCommand(command string, err error) error {
 // errStopped: whoever gave the command has stopped it.
 var errStopped = errors.New("stopped before it was done")
 
+// errHalfway: so was a switch, of which any part may be done.
+var errHalfway = fmt.Errorf("%w: it may be on record all the same, which klink status shows; give it again to do the rest", errStopped)
+
 // unlessStopped is err, or errStopped where ctx is over: what was asked then failed by
 // that, which is no news of the clusters, and what was found is not all.
 func unlessStopped(ctx context.Context, err error) error {

@@ -215,6 +215,9 @@ func (o order) plan(ctx context.Context, con Console, words []string) (orderResu
 	o.judgeTopics(&r, now, command)
 	if o.inspect != nil {
 		r.each(func(t *topicResult) error { return o.inspect(ctx, con, t) })
+		if err := unlessStopped(ctx, nil); err != nil { // what was found then is no news of the topics
+			return r, command, err
+		}
 	}
 	command.Topics = r.due()
 	return r, command, nil

@@ -25,6 +25,8 @@ func TestStoppedCommandsSayNothingOfClusters(t *testing.T) {
 	}{
 		{"forecast", "klink: forecast: stopped before it was done\n"},
 		{"failover --dry-run", "klink: failover: stopped before it was done\n"},
+		{"failover --yes", "klink: failover: stopped before it was done: it may be on record all the same, which klink status shows; give it again to do the rest\n"},
+		{"repair --recreate orders --yes", "klink: repair: stopped before it was done\n"},
 		{"promote --dry-run", "klink: promote: stopped before it was done\n"},
 		{"describe", "klink: describe: stopped before it was done\n"},
 		{"compare", "klink: compare: stopped before it was done\n"},
@@ -34,7 +36,16 @@ func TestStoppedCommandsSayNothingOfClusters(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			gone := kafka.Classify(fmt.Errorf("ask the target: %w", context.Canceled))
 			f := &fakeSwitcher{result: switched(), err: &switchover.ItemsFailedError{Failed: 1, Of: 2}}
+			if strings.HasSuffix(c.command, "--yes") {
+				f.result, f.err = switchover.Result{}, gone
+			}
 			parts := f.parts()
+			parts.Console = func(ctx context.Context, cfg *config.Config) (Console, error) {
+				stop()
+				con := commanded()
+				con.failing = map[string]error{"deletable orders": gone}
+				return con, nil
+			}
 			open := parts.Switch
 			parts.Switch = func(ctx context.Context, cfg *config.Config, a SwitchAccess) (Switcher, error) {
 				stop()

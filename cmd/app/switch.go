@@ -69,10 +69,12 @@ func (s *shell) switchOver(c *cli.Context, w switching) error {
 		return err
 	}
 	r, err := s.switchLink(c, w, cfg)
-	if r.DryRun || w.access == LookOnly {
+	if w.access == LookOnly || c.Bool(flagDryRun) {
 		if err = unlessStopped(c.Context, err); errors.Is(err, errStopped) {
 			return switchError(w.name, err)
 		}
+	} else if c.Context.Err() != nil && err != nil && onlyCanceled(err) {
+		err = errHalfway
 	}
 	var failed *switchover.ItemsFailedError
 	if errors.As(err, &failed) && (r.DryRun || w.access == LookOnly) {
