@@ -27,7 +27,7 @@ type counters struct {
 	trims                   metric.Int64Counter
 	doubles                 metric.Int64Counter
 
-	whole metric.MeasurementOption // the link's labels alone
+	whole []metric.RecordOption // the link's labels alone
 
 	mu   sync.Mutex // guards sets
 	sets map[feed.Partition]metric.MeasurementOption
@@ -36,7 +36,7 @@ type counters struct {
 // newCounters makes the instruments; report feeds the gauges at collection.
 func newCounters(m metric.Meter, link string, report func() state.Link) (*counters, error) {
 	c := &counters{link: link, sets: make(map[feed.Partition]metric.MeasurementOption),
-		whole: metric.WithAttributeSet(attribute.NewSet(attribute.String("link", link)))}
+		whole: []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(attribute.String("link", link)))}}
 	var errs [14]error
 	c.records, errs[0] = m.Int64Counter("klink.mirrored.records", metric.WithDescription("Records appended to the target"))
 	c.bytes, errs[1] = m.Int64Counter("klink.mirrored.bytes", metric.WithUnit("By"), metric.WithDescription("Bytes of record batches appended to the target"))
@@ -117,12 +117,35 @@ func (c *counters) set(p feed.Partition) metric.MeasurementOption {
 	return s
 }
 
-func (c *counters) appended(p feed.Partition, records, bytes int64, took time.Duration) {
-	ctx, at := context.Background(), c.set(p)
-	c.records.Add(ctx, records, at)
-	c.bytes.Add(ctx, bytes, at)
-	c.batches.Add(ctx, 1, at)
-	c.append.Record(ctx, took.Seconds(), c.whole)
+// tally is what a partition appended and no instrument was told of yet.
+type tally struct{ records, bytes, batches int64 }
+
+// tallyMost is how many batches are told at once, unless progress is shown before.
+// Instruments take more time than anything else that is done for a batch once it
+// has landed.
+const tallyMost = 16
+
+// appended notes a batch; last says that no other one is under way.
+func (c *counters) appended(p feed.Partition, t *tally, f flight, last bool, took time.Duration) {
+	t.records += f.end - f.base
+	t.bytes += int64(f.bytes)
+	t.batches++
+	c.append.Record(context.Background(), took.Seconds(), c.whole...)
+	if last || t.batches >= tallyMost {
+		c.tell(p, t)
+	}
+}
+
+// tell brings a tally into the instruments.
+func (c *counters) tell(p feed.Partition, t *tally) {
+	if t.batches == 0 {
+		return
+	}
+	ctx, at := context.Background(), []metric.AddOption{c.set(p)}
+	c.records.Add(ctx, t.records, at...)
+	c.bytes.Add(ctx, t.bytes, at...)
+	c.batches.Add(ctx, t.batches, at...)
+	*t = tally{}
 }
 
 // filled counts what a fill wrote, those of a former owner included.

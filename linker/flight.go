@@ -132,7 +132,7 @@ func (p *partition) land(r appender.Result) *stop {
 		return halt(state.Diverged, "the target gave its own time to offsets %d to %d: its message.timestamp.type is LogAppendTime", f.base, f.end-1)
 	}
 	took := p.confirmedAt.Sub(f.began)
-	p.count.appended(p.src, count, int64(f.bytes), took)
+	p.count.appended(p.src, &p.tally, f, len(p.flights) == 1, took)
 	if took > mostFlights*slow && p.memory.Contended() {
 		return reprobe("the target takes over %s an append while others wait for memory: read again later", slow)
 	}

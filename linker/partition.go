@@ -42,6 +42,7 @@ type partition struct {
 	log       *slog.Logger
 	crowd     *crowd
 	count     *counters
+	tally     tally
 	guard     time.Duration // producer.id.expiration.ms of the target
 
 	// next is the target's log end as last confirmed; sent the one it will have
@@ -97,6 +98,7 @@ func (p *partition) run(ctx, hard context.Context) {
 	for {
 		before := p.next
 		s := p.cycle(ctx, hard)
+		p.count.tell(p.src, &p.tally)
 		if ctx.Err() != nil {
 			return
 		}
@@ -270,6 +272,7 @@ func (p *partition) settle(s *stop) {
 
 // advance shows progress: something was appended, or nothing was left to do.
 func (p *partition) advance() {
+	p.count.tell(p.src, &p.tally)
 	if p.drift != nil {
 		p.progressed(advance{unguarded: p.unguarded(time.Now()), srcAway: p.srcAway, copied: p.drift.next})
 		return

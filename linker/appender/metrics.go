@@ -68,28 +68,30 @@ func (t *metrics) failed(ctx context.Context, class string) {
 // brokerMetrics are the instruments with one broker's labels.
 type brokerMetrics struct {
 	*metrics
-	labels metric.MeasurementOption
+	adds    []metric.AddOption
+	records []metric.RecordOption
 }
 
 func (t *metrics) broker(id int32) *brokerMetrics {
-	return &brokerMetrics{t, metric.WithAttributeSet(attribute.NewSet(
-		attribute.String("link", t.link), attribute.String("broker", strconv.Itoa(int(id)))))}
+	labels := metric.WithAttributeSet(attribute.NewSet(
+		attribute.String("link", t.link), attribute.String("broker", strconv.Itoa(int(id)))))
+	return &brokerMetrics{t, []metric.AddOption{labels}, []metric.RecordOption{labels}}
 }
 
 func (t *brokerMetrics) sending(ctx context.Context, batches, bytes int) {
-	t.requests.Add(ctx, 1, t.labels)
-	t.batches.Add(ctx, int64(batches), t.labels)
-	t.bytes.Add(ctx, int64(bytes), t.labels)
-	t.inFlight.Add(ctx, int64(bytes), t.labels)
+	t.requests.Add(ctx, 1, t.adds...)
+	t.batches.Add(ctx, int64(batches), t.adds...)
+	t.bytes.Add(ctx, int64(bytes), t.adds...)
+	t.inFlight.Add(ctx, int64(bytes), t.adds...)
 }
 
 func (t *brokerMetrics) settled(ctx context.Context, bytes int, took time.Duration) {
-	t.inFlight.Add(ctx, -int64(bytes), t.labels)
-	t.seconds.Record(ctx, took.Seconds(), t.labels)
+	t.inFlight.Add(ctx, -int64(bytes), t.adds...)
+	t.seconds.Record(ctx, took.Seconds(), t.records...)
 }
 
 func (t *brokerMetrics) throttled(ctx context.Context, d time.Duration) {
 	if d > 0 {
-		t.throttle.Add(ctx, d.Seconds(), t.labels)
+		t.throttle.Add(ctx, d.Seconds(), t.adds...)
 	}
 }
