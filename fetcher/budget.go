@@ -23,6 +23,7 @@ type Budget struct {
 	mu       sync.Mutex // guards all below
 	reserved int64
 	held     int64
+	shared   int64 // of held
 	peak     int64
 	waiters  list.List // of *waiter, first come first
 }
@@ -38,6 +39,9 @@ type Usage struct {
 	Limit    int64
 	Reserved int64
 	Held     int64
+	// Shared are those of Held that are kept until the last of several chunks is
+	// released, or that hold much that is in no chunk.
+	Shared int64
 	// Peak is the largest sum of Reserved and Held ever.
 	Peak int64
 }
@@ -62,7 +66,7 @@ func (b *Budget) Contended() bool {
 func (b *Budget) Usage() Usage {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return Usage{Limit: b.limit, Reserved: b.reserved, Held: b.held, Peak: b.peak}
+	return Usage{Limit: b.limit, Reserved: b.reserved, Held: b.held, Shared: b.shared, Peak: b.peak}
 }
 
 // Instrument makes gauges of the budget: bytes reserved, held and the limit.
@@ -128,10 +132,22 @@ func (b *Budget) reserve(ctx context.Context, want, least int64) (int64, error) 
 func (b *Budget) settle(reserved, held int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.settleLocked(reserved, held)
+}
+
+// share is settle for bytes that are shared.
+func (b *Budget) share(reserved, held int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.shared += held
+	b.settleLocked(reserved, held)
+}
+
+func (b *Budget) settleLocked(reserved, held int64) {
 	b.reserved -= reserved
 	b.held += held
-	if b.reserved < 0 || b.held < 0 {
-		panic(fmt.Sprintf("budget below zero: reserved %d, held %d", b.reserved, b.held))
+	if b.reserved < 0 || b.held < 0 || b.shared < 0 {
+		panic(fmt.Sprintf("budget below zero: reserved %d, held %d, shared %d", b.reserved, b.held, b.shared))
 	}
 	b.peak = max(b.peak, b.reserved+b.held)
 	b.grantLocked()

@@ -237,7 +237,7 @@ func TestSmallChunksDoNotPinTheirAnswer(t *testing.T) { // B3
 	if got := b.Usage().Held; got != 400 {
 		t.Fatalf("a kept chunk pins its answer, but %d bytes are counted", got)
 	}
-	b.settle(0, 150) // half the budget is exceeded
+	b.share(0, 150) // half the budget is exceeded
 	second := bundle()
 	for _, p := range second[1:] {
 		p.chunk.Release()
@@ -249,5 +249,31 @@ func TestSmallChunksDoNotPinTheirAnswer(t *testing.T) { // B3
 	second[0].chunk.Release()
 	if got := b.Usage().Held; got != 150 {
 		t.Fatalf("%d bytes held", got)
+	}
+}
+
+// TestWhatNobodySharesLeavesAnswersWhole: bytes that are released one by one pin
+// nothing, so however many are held, no answer is copied for their sake.
+func TestWhatNobodySharesLeavesAnswersWhole(t *testing.T) { // B3
+	b := NewBudget(1000)
+	f := &Fetcher{budget: b, met: mustMetrics(t)}
+	b.settle(0, 600)
+	n, err := b.reserve(context.Background(), 400, 400)
+	if err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 400)
+	ps := []part{fakePart(buf[:200:200]), fakePart(buf[200:])}
+	f.bundle(ps, exchange{reserved: n, bytes: 400})
+	if &ps[0].chunk.Batches[0][0] != &buf[0] {
+		t.Error("the answer was copied")
+	}
+	ps[0].chunk.Release()
+	if u := b.Usage(); u.Held != 1000 || u.Shared != 400 {
+		t.Errorf("held %d, shared %d with one of two chunks released, want 1000 and 400", u.Held, u.Shared)
+	}
+	ps[1].chunk.Release()
+	if u := b.Usage(); u.Held != 600 || u.Shared != 0 {
+		t.Errorf("held %d, shared %d in the end, want 600 and 0", u.Held, u.Shared)
 	}
 }

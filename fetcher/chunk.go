@@ -11,7 +11,7 @@ import (
 // bundle makes the chunks of an answer and accounts for their bytes. All slices
 // of an answer share one buffer, so a small chunk that is kept pins all of it.
 // The buffer is therefore held until the last of its chunks is released, in full
-// (B1); and once held bytes fill half the budget, chunks that share an answer
+// (B1); and once such buffers fill half the budget, chunks that share an answer
 // are copied out and held one by one, so that what slow receivers pin beyond
 // their own bytes is at most that half (B3).
 func (f *Fetcher) bundle(parts []part, x exchange) {
@@ -26,13 +26,17 @@ func (f *Fetcher) bundle(parts []part, x exchange) {
 		f.budget.settle(x.reserved, 0)
 		return
 	}
-	apart := f.budget.Usage().Held > f.budget.limit/2 && (chunks > 1 || kept < x.bytes/2)
-	if apart {
+	whole := &pin{budget: f.budget, bytes: int64(x.bytes)}
+	whole.shared = chunks > 1 || kept < x.bytes/2
+	apart := whole.shared && f.budget.Usage().Shared > f.budget.limit/2
+	switch {
+	case apart:
 		f.budget.settle(x.reserved, int64(kept))
-	} else {
+	case whole.shared:
+		f.budget.share(x.reserved, int64(x.bytes))
+	default:
 		f.budget.settle(x.reserved, int64(x.bytes))
 	}
-	whole := &pin{budget: f.budget, bytes: int64(x.bytes)}
 	whole.chunks.Store(int32(chunks))
 	for i := range parts {
 		p := &parts[i]
@@ -55,15 +59,20 @@ func (f *Fetcher) bundle(parts []part, x exchange) {
 	}
 }
 
-// pin is memory that several chunks share.
+// pin is memory that one chunk has or several share.
 type pin struct {
 	budget *Budget
 	bytes  int64
+	shared bool // its chunks may be far smaller than it is (Usage.Shared)
 	chunks atomic.Int32
 }
 
 func (p *pin) drop() {
-	if p.chunks.Add(-1) == 0 {
+	switch {
+	case p.chunks.Add(-1) > 0:
+	case p.shared:
+		p.budget.share(0, -p.bytes)
+	default:
 		p.budget.release(p.bytes)
 	}
 }
