@@ -106,7 +106,7 @@ func (f *Fetcher) released(s *reading) {
 	defer f.mu.Unlock()
 	s.out--
 	f.readyLocked(s)
-	if s.out == 0 && s.home != nil && (s.ready || s.lane != nil) {
-		s.home.wakeLocked() // a request that waits to read ahead must wait no more
+	if s.out <= 1 && s.home != nil && (s.ready || s.lane != nil) {
+		s.home.wakeLocked() // a request that waits to read ahead must wait less, or no more
 	}
 }

@@ -60,8 +60,8 @@
 // requests, each reading on while the other's answer is handed out.
 //
 // A request whose receivers all have a chunk in hand, and that has room for more,
-// waits up to 5 ms for more partitions to share it; a receiver without a chunk
-// ends that wait at once.
+// waits up to 5 ms for more partitions to share it, and up to 20 ms while all have
+// two; a receiver without a chunk ends that wait at once.
 //
 // What a lane reads in a second is what one request brings, once per round trip.
 // So where answers take long although data is there, requests for a backlog ask
