@@ -257,7 +257,7 @@ func (m *promote) measured(now time.Time, missing string) {
 	case missing == "":
 		m.order(now, intent.Pend)
 	case !now.Before(m.until):
-		m.end(&RefusedError{Why: "not mirrored in time: " + missing})
+		m.end(&RefusedError{Why: "not mirrored before --timeout was over: " + missing})
 	default:
 		m.step, m.rest = promRest, now.Add(m.times.Poll)
 	}

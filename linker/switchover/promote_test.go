@@ -141,8 +141,8 @@ func TestPromoteInTimeOrNotAtAll(t *testing.T) {
 		change func(*world)
 		want   string
 	}{
-		"behind":          {func(w *world) { w.worker.stops, w.pieces[0].src = true, 8 }, "a/0: 5 records behind the source"},
-		"the source gone": {func(w *world) { w.pick = always("source", 1) }, "the source does not answer"},
+		"behind":          {func(w *world) { w.worker.stops, w.pieces[0].src = true, 8 }, "not mirrored before --timeout was over: a/0: 5 records behind the source"},
+		"the source gone": {func(w *world) { w.pick = always("source", 1) }, "not mirrored before --timeout was over: the source does not answer"},
 		"no worker":       {func(w *world) { w.worker.alive = false }, "workers did not confirm: 2 partitions, such as a/0"},
 		"no group sync":   {func(w *world) { w.wantsGroups = true }, "group offsets"},
 	} {
