@@ -16,7 +16,7 @@ type Row struct {
 	Partitions string
 	State      state.State
 	Reason     string
-	// Detail is that of the first partition, Others how many more have one.
+	// Detail is that of the first partition, Others how many more have another one.
 	Detail string
 	Others int
 	Hint   string
@@ -85,7 +85,7 @@ func (r Row) of(group []state.Partition) Row {
 			seconds = max(seconds, *p.LagSeconds)
 		}
 		switch {
-		case p.Detail == "":
+		case p.Detail == r.Detail, p.Detail == "":
 		case r.Detail == "":
 			r.Detail = p.Detail
 		default:

@@ -101,3 +101,18 @@ func TestRowsUnknownLag(t *testing.T) {
 		t.Errorf("%+v", row)
 	}
 }
+
+// What an order says of all partitions is said once, and not as that of the first.
+func TestOneDetailOfManyPartitions(t *testing.T) {
+	const paused, behind = "paused by ada (command 7)", "12 records behind"
+	ps := []state.Partition{{Partition: 0, State: state.Paused, Detail: paused}, {Partition: 1, State: state.Paused, Detail: paused}}
+	topic := state.Topic{SourceTopic: "orders", Partitions: ps}
+	all := state.Report{Links: []state.Link{{Topics: []state.Topic{topic}}}}
+	if r := Rows(all, true); len(r) != 1 || r[0].Detail != paused || r[0].Others != 0 {
+		t.Errorf("%+v", r)
+	}
+	ps[1].Detail = behind
+	if r := Rows(all, true); len(r) != 1 || r[0].Detail != paused || r[0].Others != 1 {
+		t.Errorf("%+v", r)
+	}
+}
