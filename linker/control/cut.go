@@ -39,6 +39,10 @@ type CutRecord struct {
 	TargetTopic string
 	At          time.Time
 	Partitions  []CutPartition
+	// Unsettled: the command that cut it has more to do than this, and says so by
+	// writing the record again without. An older klink marks none, and leaves the mark
+	// where it does the rest.
+	Unsettled bool
 }
 
 type cutValue struct {
@@ -49,6 +53,8 @@ type cutValue struct {
 	Parts       int                 `json:"parts"`
 	At          time.Time           `json:"at"`
 	Partitions  []cutPartitionValue `json:"partitions"`
+	// Unsettled counts in the first part, which is written last.
+	Unsettled bool `json:"unsettled,omitempty"`
 }
 
 // cutPartitionValue leaves out what is unknown.
@@ -81,7 +87,8 @@ func encodeCut(r CutRecord) batch {
 		lo := part * partitionsPerPart
 		hi := min(lo+partitionsPerPart, len(r.Partitions))
 		v := cutValue{Version: versions[KindCut], SourceID: encodeID(r.SourceID), TargetID: encodeID(r.TargetID),
-			TargetTopic: r.TargetTopic, Parts: parts, At: r.At.UTC(), Partitions: make([]cutPartitionValue, 0, hi-lo)}
+			TargetTopic: r.TargetTopic, Parts: parts, At: r.At.UTC(),
+			Partitions: make([]cutPartitionValue, 0, hi-lo), Unsettled: r.Unsettled}
 		for _, p := range r.Partitions[lo:hi] {
 			v.Partitions = append(v.Partitions, encodeCutPartition(p))
 		}
@@ -129,7 +136,8 @@ func orZero(t *time.Time) time.Time {
 }
 
 func (v cutValue) record(k Key) (cutPart, error) {
-	r := cutPart{parts: v.Parts, CutRecord: CutRecord{Link: k.Link, Topic: k.Topic, Switch: k.Switch, TargetTopic: v.TargetTopic, At: v.At}}
+	r := cutPart{parts: v.Parts, CutRecord: CutRecord{Link: k.Link, Topic: k.Topic, Switch: k.Switch, TargetTopic: v.TargetTopic,
+		At: v.At, Unsettled: v.Unsettled}}
 	if k.Switch == "" || v.Parts < 1 {
 		return r, fmt.Errorf("cut of switch %q in %d parts", k.Switch, v.Parts)
 	}

@@ -26,7 +26,8 @@
 //	command     [number, id, part] one order of an operator, or of a worker that
 //	            takes a promotion back that nobody ended
 //	ack         [topic, worker, number] a worker obeys a command and writes no more
-//	cut         [topic, switch, part] where a promotion or failover cut the topic
+//	cut         [topic, switch, part] where a promotion or failover cut the topic, and
+//	            whether it has more to do
 //	group       [group, part] what klink writes for a consumer group, ahead of it
 //	adopt       [topic] up to where a target topic counts as this mirror's own
 //	audit       [topic, source id, partition] what comparing it last showed

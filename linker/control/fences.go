@@ -7,9 +7,13 @@ import (
 	"klink/linker/state"
 )
 
-// hintUnfinished is the hint of a topic that was failed over by a command that did not
-// come to its end. A promotion puts its cut on record before it stops anything.
-const hintUnfinished = "the failover was not finished, so what is cut off may still write, and the source's own settings are not in force: give klink failover again"
+// The hints of topics that were stopped by a command that did not come to its end. A
+// promotion puts its cut on record before it stops anything.
+const (
+	hintUncut      = "the failover was not finished, so what is cut off may still write, and the source's own settings are not in force: give klink failover again"
+	hintFailedOver = "the failover was not finished, so the source's own settings may not be in force: give klink failover again"
+	hintPromoted   = "the promotion was not finished, so the source's own settings may not be in force: give klink promote again"
+)
 
 // Switches is what is on record of the switches of links.
 type Switches interface {
@@ -20,41 +24,50 @@ type Switches interface {
 
 // ShowFences flags the partitions of stopped topics of a link of which it is not certain
 // that nobody writes there any more: their cut says so, or a failover has not put one on
-// record. The flag goes as soon as neither is so.
+// record; and those that were stopped by a command which has not come to its end. A flag
+// goes as soon as none of that is so.
 func ShowFences(link string, all []state.Topic, on Switches) {
 	in := on.Intents(link)
 	switches := make(map[string]map[string]CutRecord) // by switch and topic
 	for i, t := range all {
 		want := in.Of(t.SourceTopic)
-		id := want.Cause.Switch
-		if want.Want != intent.Stopped || id == "" {
+		if want.Want != intent.Stopped {
 			continue
 		}
-		if switches[id] == nil {
+		id := want.Cause.Switch // "" where it is mirrored the other way
+		if id != "" && switches[id] == nil {
 			switches[id] = byTopic(on.Cuts(link, id))
 		}
-		c, cut := switches[id][t.SourceTopic]
-		unfinished := !cut && want.Cause.Verb == intent.Failover && made(on, link, t.SourceTopic)
-		open := make(map[int32]bool)
-		for _, p := range c.Partitions {
-			open[p.Partition] = p.Unfenced
+		r, _ := on.Topic(link, t.SourceTopic)
+		var cut *CutRecord
+		if c, ok := switches[id][t.SourceTopic]; ok {
+			cut = &c
 		}
-		all[i] = flagged(t, func(n int32) bool { return unfinished || open[n] })
-		if !unfinished {
-			continue
-		}
-		all[i].Hint = hintUnfinished
-		for n := range all[i].Partitions {
-			all[i].Partitions[n].Hint = hintUnfinished
-		}
+		all[i] = flagged(t, cut, Unfinished(r, want, cut))
+	}
+}
+
+// Unfinished is the hint of a topic that was stopped by a command which did not come to
+// its end, as its cut says, nil for none on record; "" where nothing is left to do. That
+// is so of all that a klink has switched which did not mark its cuts.
+func Unfinished(r TopicRecord, stopped intent.Intent, cut *CutRecord) string {
+	verb := stopped.Cause.Verb
+	switch {
+	case stopped.Want != intent.Stopped:
+		return ""
+	case cut == nil && verb == intent.Failover && made(r):
+		return hintUncut
+	case cut == nil || !cut.Unsettled:
+		return ""
+	case verb == intent.Failover:
+		return hintFailedOver
+	default:
+		return hintPromoted
 	}
 }
 
 // made tells whether a topic has partitions on the target, which a failover has to cut.
-func made(on Switches, link, sourceTopic string) bool {
-	r, ok := on.Topic(link, sourceTopic)
-	return ok && !r.TargetID.IsZero() && r.Partitions > 0
-}
+func made(r TopicRecord) bool { return !r.TargetID.IsZero() && r.Partitions > 0 }
 
 func byTopic(cuts []CutRecord) map[string]CutRecord {
 	out := make(map[string]CutRecord, len(cuts))
@@ -64,16 +77,30 @@ func byTopic(cuts []CutRecord) map[string]CutRecord {
 	return out
 }
 
-// flagged is a topic with the flag on those partitions alone that are open. What it was
-// made of stays as it is.
-func flagged(t state.Topic, open func(partition int32) bool) state.Topic {
+// flagged is a stopped topic with the flags that its cut gives it, and no others of
+// them; unfinished is its hint where its command has more to do. What it was made of
+// stays as it is.
+func flagged(t state.Topic, cut *CutRecord, unfinished string) state.Topic {
+	open := make(map[int32]bool)
+	if cut != nil {
+		for _, p := range cut.Partitions {
+			open[p.Partition] = p.Unfenced
+		}
+	}
 	t.Partitions = slices.Clone(t.Partitions)
 	for n, p := range t.Partitions {
-		flags := slices.DeleteFunc(slices.Clone(p.Flags), func(f string) bool { return f == state.Unfenced })
-		if open(p.Partition) {
+		flags := slices.DeleteFunc(slices.Clone(p.Flags), func(f string) bool { return f == state.Unfenced || f == state.Unsettled })
+		if open[p.Partition] || unfinished == hintUncut {
 			flags = append(flags, state.Unfenced)
 		}
+		if unfinished != "" {
+			flags = append(flags, state.Unsettled)
+			t.Partitions[n].Hint = unfinished
+		}
 		t.Partitions[n].Flags = flags
+	}
+	if unfinished != "" {
+		t.Hint = unfinished
 	}
 	return t
 }

@@ -44,6 +44,8 @@ var (
 		Partitions: []CutPartition{
 			{Partition: 0, TargetEnd: 100, SourceEnd: ptr[int64](100), SourceSeenAt: wantAt, FenceOffset: ptr[int64](100)},
 			{Partition: 3, TargetEnd: 7}, {Partition: 4, TargetEnd: feed.Unknown, Unfenced: true}}}
+	wantUnsettled = CutRecord{Link: "east-west", Topic: "other", Switch: "5158", SourceID: seqID(0), TargetID: seqID(16), TargetTopic: "dr.other", At: wantAt.Add(time.Second),
+		Partitions: []CutPartition{{Partition: 0, TargetEnd: 100}}, Unsettled: true}
 	wantGroup = GroupRecord{Link: "east-west", Group: "bill <ing> ü", At: wantAt, Offsets: []GroupOffset{
 		{Topic: "dr.orders", Partition: 0, Previous: 5, Written: 100, SourceOffset: 100, At: wantAt},
 		{Topic: "dr.orders", Partition: 3, Previous: feed.Unknown, Written: 7, SourceOffset: 9, At: wantAt}}}
@@ -67,7 +69,8 @@ func TestVersion1OfTheWantedStillDecodes(t *testing.T) {
 	check("acks", v.Acks("east-west", "orders"), []AckRecord{wantAck})
 	check("group acks", v.Acks("east-west", ""), []AckRecord{wantGroupAck})
 	check("cuts", v.Cuts("east-west", "5157"), []CutRecord{wantCut})
-	check("all cuts", v.Cuts("east-west", ""), []CutRecord{wantCut})
+	check("an unsettled cut", v.Cuts("east-west", "5158"), []CutRecord{wantUnsettled})
+	check("all cuts", v.Cuts("east-west", ""), []CutRecord{wantCut, wantUnsettled})
 	check("cuts of another switch", v.Cuts("east-west", "57"), []CutRecord(nil))
 	check("groups", v.Groups("east-west"), []GroupRecord{wantGroup})
 	adopt, _ := v.Adopt("east-west", "orders")
@@ -97,6 +100,7 @@ func TestVersion1OfTheWantedIsWrittenToTheByte(t *testing.T) {
 	b = append(b, encodeCut(wantCut)...)
 	b = append(b, encodeGroup(wantGroup, 0)...)
 	b.add(encodeAdopt(wantAdopt))
+	b = append(b, encodeCut(wantUnsettled)...)
 	if d := cmp.Diff(wantedFixtures(t), storedOf(t, b), cmp.AllowUnexported(stored{})); d != "" {
 		t.Errorf("(-stored +written):\n%s", d)
 	}
@@ -228,6 +232,18 @@ func TestCutOfManyPartitions(t *testing.T) {
 	v := viewOf(t, records...)
 	if d := cmp.Diff([]CutRecord{r}, v.Cuts("l", "s")); d != "" {
 		t.Error(d)
+	}
+	// Half settled is unsettled.
+	pending := r
+	pending.Unsettled = true
+	settled := append(storedOf(t, encodeCut(pending)), records...)
+	for n := range settled[:len(settled)-1] {
+		if got := viewOf(t, settled[:n+1]...).Cuts("l", "s"); len(got) > 0 && !got[0].Unsettled {
+			t.Errorf("settled by %d of %d records", n+1, len(settled))
+		}
+	}
+	if got := viewOf(t, settled...).Cuts("l", "s"); len(got) != 1 || got[0].Unsettled {
+		t.Errorf("%d cuts, not settled", len(got))
 	}
 	// Made again it takes the place of the first one.
 	again := r

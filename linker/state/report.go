@@ -82,7 +82,8 @@ type Partition struct {
 
 	Filled int64 `json:"filled"`
 	Padded int64 `json:"padded"`
-	// Flags are Unguarded, Unfenced, PossiblyStaleKeys, PossiblyDouble and Differs.
+	// Flags are Unguarded, Unfenced, Unsettled, PossiblyStaleKeys, PossiblyDouble and
+	// Differs.
 	Flags  []string `json:"flags"`
 	Worker string   `json:"worker"`
 	AsOf   Seen     `json:"as_of"`
@@ -98,6 +99,10 @@ const (
 	// refuses what a klink that was cut off may still send: there is no fence, or the
 	// failover did not come to its end.
 	Unfenced = "UNFENCED"
+	// Unsettled: the promotion or failover that stopped the partition did not come to its
+	// end; the source's own settings may not be in force. It goes when the command is
+	// given again.
+	Unsettled = "UNSETTLED"
 	// PossiblyDouble: some records may have been copied twice; the detail and the ledger
 	// have their number at most. Only in checkpoint mode.
 	PossiblyDouble = "POSSIBLY_DOUBLE"
