@@ -59,9 +59,33 @@ func reasonOr(r, instead state.Reason) state.Reason {
 	return r
 }
 
-// restore brings the source's settings into force on the mirrors that are
-// stopped.
-func (s *Switch) restore(ctx context.Context, sc *scope, ts troubles, details map[string]string) {
+// finish brings the source's settings into force on the mirrors that are stopped, and
+// then puts on record that nothing is left to do for those that have them (X9).
+func (s *Switch) finish(ctx context.Context, sc *scope, ts troubles, details map[string]string) {
+	failed := s.restore(ctx, sc, ts, details)
+	var rs []control.CutRecord
+	recorded := recordedCuts(s.o.Store, sc)
+	for _, m := range sc.mirrors {
+		if r, ok := recorded[m.SourceTopic]; ok && r.Unsettled && !failed[m.SourceTopic] {
+			r.Unsettled = false
+			rs = append(rs, r)
+		}
+	}
+	if len(rs) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.o.Times.Look)
+	defer cancel()
+	if err := s.o.Store.PutCuts(ctx, rs); err != nil {
+		for _, r := range rs {
+			ts.first(r.Topic, state.ControlUnwritable, fmt.Errorf("it is not on record that the source's settings are in force: %w", err))
+		}
+	}
+}
+
+// restore brings the source's settings into force on the mirrors that are stopped,
+// and tells on which source topics' it did not.
+func (s *Switch) restore(ctx context.Context, sc *scope, ts troubles, details map[string]string) map[string]bool {
 	var rs []topics.Restoration
 	var of []*mirror
 	for _, m := range sc.mirrors {
@@ -71,19 +95,22 @@ func (s *Switch) restore(ctx context.Context, sc *scope, ts troubles, details ma
 		rs = append(rs, topics.Restoration{Target: m.TargetTopic, Source: settings(m.SourceConfigs)})
 		of = append(of, m)
 	}
+	failed := make(map[string]bool)
 	if len(rs) == 0 {
-		return
+		return failed
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.o.Times.Look)
 	defer cancel()
 	for i, got := range s.o.Settings.Restore(ctx, rs) {
 		if got.Err != nil {
+			failed[of[i].SourceTopic] = true
 			ts.first(of[i].SourceTopic, remote.ReasonOf(got.Err), fmt.Errorf("the source's settings are not in force: %w", got.Err))
 		}
 		if len(got.Notes) > 0 {
 			details[of[i].SourceTopic] = strings.Join(got.Notes, "; ")
 		}
 	}
+	return failed
 }
 
 // settings are recorded settings as the topics package has them, nil for none.
@@ -99,8 +126,8 @@ func settings(c control.Configs) topics.Settings {
 	return out
 }
 
-// cutRecords are the cuts of the mirrors for which of gives a switch. A topic of
-// which all is on record has none.
+// cutRecords are the cuts of the mirrors for which of gives a switch, with more to do
+// (X9). A topic of which all is on record has none.
 func cutRecords(link string, all []*fate, of func(*mirror) string) []control.CutRecord {
 	var out []control.CutRecord
 	at := make(map[*mirror]int)
@@ -116,7 +143,7 @@ func cutRecords(link string, all []*fate, of func(*mirror) string) []control.Cut
 		if _, ok := at[f.m]; !ok {
 			at[f.m] = len(out)
 			out = append(out, control.CutRecord{Link: link, Topic: f.m.SourceTopic, Switch: id, SourceID: f.m.SourceID,
-				TargetID: f.m.TargetID, TargetTopic: f.m.TargetTopic, At: time.Now().UTC()})
+				TargetID: f.m.TargetID, TargetTopic: f.m.TargetTopic, At: time.Now().UTC(), Unsettled: true})
 		}
 		r := &out[at[f.m]]
 		r.Partitions = append(r.Partitions, f.record())

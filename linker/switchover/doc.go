@@ -15,7 +15,8 @@
 // COMMIT marker (WriteTxnMarkers v1) with the higher producer epoch, after which
 // the broker refuses all older data and markers of the mirror. A fence in doubt is
 // sent again, since a surplus one only costs an offset. Then the ends are read and
-// recorded as the cut, and the source's settings come into force.
+// recorded as the cut, the source's settings come into force, and the cut is recorded
+// as settled.
 //
 // Where the control topic cannot be written the fences go out all the same, with
 // the epoch above the one that the broker remembers.
@@ -26,7 +27,7 @@
 // equal on every partition, a Pend holds the mirrors, the workers confirm, and the
 // ends are read again. Equal still, the cut is recorded, and then Promote, which
 // is final; else a Resume takes the Pend back. No fence is written: all workers
-// have confirmed.
+// have confirmed. The end is that of a failover: settings, then the cut as settled.
 //
 // # Running a command again
 //
@@ -51,6 +52,9 @@
 //	    target since.
 //	X8  In checkpoint mode the numbers follow from where the copies lie, up to the cut
 //	    or the fence; what others wrote to the partition counts in none of them.
+//	X9  A cut is on record as unsettled until the source's settings are in force on its
+//	    topic. Whoever reads the record of a command that was killed sees that it has
+//	    more to do; so does one whose settings failed.
 //
 // # Cost
 //

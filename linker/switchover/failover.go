@@ -23,7 +23,7 @@ const (
 	// fence is missing; fencedAll says that it did.
 	failFence
 	// failEnds reads the ends, failCuts records them, failSettings brings the
-	// source's settings into force; went says that it is done.
+	// source's settings into force and records that; went says that it is done.
 	failEnds
 	failCuts
 	failSettings

@@ -118,8 +118,8 @@ func (w *world) checkFailover(r Result) {
 			w.fatal("%s is %s", topic, i.Want)
 		}
 		cut, ok := w.cuts[topic+"/"+i.Cause.Switch]
-		if !ok || w.forced[topic] == 0 {
-			w.fatal("%s: cut %v, settings set %d times", topic, ok, w.forced[topic])
+		if !ok || w.forced[topic] == 0 || cut.Unsettled {
+			w.fatal("X9: %s: cut %v, settings set %d times, unsettled %t", topic, ok, w.forced[topic], cut.Unsettled)
 		}
 		for _, p := range w.of(topic) {
 			if len(p.log) != before[p] {
@@ -364,6 +364,39 @@ func TestForecastWritesNothing(t *testing.T) {
 			t.Error("something was written")
 		}
 	})
+}
+
+// TestWhatWasKilledIsToldBeforehand (X9): with the command to give again, until it was.
+func TestWhatWasKilledIsToldBeforehand(t *testing.T) {
+	for verb, give := range map[string]func(*Switch, Request) (Result, error){
+		"failover": func(s *Switch, r Request) (Result, error) { return s.Failover(context.Background(), r) },
+		"promote":  func(s *Switch, r Request) (Result, error) { return s.Promote(context.Background(), r) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			killed := false
+			w := newWorld(t, func(what string, _ int) int {
+				if what != "settings" || killed {
+					return 0
+				}
+				killed = true
+				return 2 // before they are set
+			}, "a")
+			if _, _, died := w.attempt(func() (Result, error) { return give(w.open("cli"), Request{}) }); !died {
+				t.Fatalf("%s was not killed", verb)
+			}
+			for _, want := range []string{"give klink " + verb + " again", ""} {
+				forecast, err := w.open("cli").Forecast(context.Background(), Request{})
+				dry, dryErr := give(w.open("cli"), Request{DryRun: true})
+				if err != nil || dryErr != nil || !strings.HasSuffix(forecast.Topics[0].Detail, want) || dry.Topics[0].Detail != forecast.Topics[0].Detail ||
+					want == "" && dry.Topics[0].Detail != "" {
+					t.Errorf("%s: %v, %+v, and a dry run %v, %+v", verb, err, forecast.Topics, dryErr, dry.Topics)
+				}
+				if r, err := give(w.open("cli"), Request{}); err != nil {
+					t.Fatalf("%s again: %v, %+v", verb, err, r)
+				}
+			}
+		})
+	}
 }
 
 // TestUnknownTopicsAreNamed.

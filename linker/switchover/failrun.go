@@ -69,7 +69,7 @@ func (x *failRun) run(ctx context.Context) (Result, error) {
 			x.putCuts(ctx)
 			x.m.went()
 		case failSettings:
-			x.restore(ctx, x.m.sc, x.troubles, x.details)
+			x.finish(ctx, x.m.sc, x.troubles, x.details)
 			x.m.went()
 		case failOver:
 			if x.m.err != nil {

@@ -30,10 +30,10 @@ func (s *Switch) Forecast(ctx context.Context, r Request) (Result, error) {
 			ts.partition(f)
 		}
 	}
-	running := false
+	running, details := false, unfinished(s.o.Store, sc)
 	for _, m := range sc.mirrors {
 		running = running || m.intent.Want != intent.Stopped
-		res.Topics = append(res.Topics, topic(m, all, ts, nil))
+		res.Topics = append(res.Topics, topic(m, all, ts, details))
 	}
 	if running {
 		res.Notes = append(res.Notes, fenceNote(all))

@@ -29,8 +29,8 @@ const (
 	promCheck
 	// promCuts records the cut; cut takes the outcome.
 	promCuts
-	// promSettings brings the source's settings into force, promLast looks at the
-	// source for the last time; went says that it is done.
+	// promSettings brings the source's settings into force and records that, promLast
+	// looks at the source for the last time; went says that it is done.
 	promSettings
 	promLast
 	promOver

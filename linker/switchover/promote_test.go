@@ -36,11 +36,12 @@ func (w *world) checkPromote(err error) {
 		i := w.wants(topic)
 		wants[i.Want]++
 		if i.Want == intent.Stopped && i.Cause.Verb == intent.Promote {
-			if _, ok := w.cuts[topic+"/"+i.Cause.Switch]; !ok {
+			cut, ok := w.cuts[topic+"/"+i.Cause.Switch]
+			if !ok {
 				w.fatal("X1: %s is stopped without a cut", topic)
 			}
-			if err == nil && w.forced[topic] == 0 {
-				w.fatal("%s is stopped without its settings", topic)
+			if err == nil && (w.forced[topic] == 0 || cut.Unsettled) {
+				w.fatal("X9: %s is stopped, its settings set %d times, unsettled %t", topic, w.forced[topic], cut.Unsettled)
 			}
 		}
 	}

@@ -15,7 +15,7 @@ func (x *promRun) dry(ctx context.Context) (Result, error) {
 		return x.newResult(), err
 	}
 	x.all = x.fates(sc, nil)
-	x.m.sc = sc
+	x.m.sc, x.details = sc, unfinished(x.o.Store, sc)
 	for _, m := range sc.mirrors {
 		if m.intent.Want != intent.Stopped {
 			x.m.open = append(x.m.open, m)

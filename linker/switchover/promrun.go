@@ -66,7 +66,7 @@ func (x *promRun) run(ctx context.Context) (Result, error) {
 		case promCuts:
 			x.m.cut(time.Now(), x.putCuts(under))
 		case promSettings:
-			x.restore(under, x.m.sc, x.troubles, x.details)
+			x.finish(under, x.m.sc, x.troubles, x.details)
 			x.m.went()
 		case promLast:
 			x.lastLook(under)

@@ -141,21 +141,54 @@ type cut struct {
 	of control.CutRecord
 }
 
-// readCuts gathers the cut of every mirror that was stopped by a switch, if it is
-// that of the target topic of now.
-func readCuts(st Store, sc *scope) cuts {
-	out := make(cuts)
-	seen := make(map[string]bool)
+// recordedCuts are the records of the cuts of the mirrors that were stopped by a
+// switch, each of the switch that stopped it, by source topic.
+func recordedCuts(st Store, sc *scope) map[string]control.CutRecord {
+	of := make(map[string]string) // the switch, by source topic
 	for _, m := range sc.mirrors {
-		id := m.intent.Cause.Switch
-		if m.intent.Want != intent.Stopped || id == "" || seen[id] {
+		if m.intent.Want == intent.Stopped && m.intent.Cause.Switch != "" {
+			of[m.SourceTopic] = m.intent.Cause.Switch
+		}
+	}
+	out := make(map[string]control.CutRecord)
+	read := make(map[string]bool)
+	for _, id := range of {
+		if read[id] {
 			continue
 		}
-		seen[id] = true
+		read[id] = true
 		for _, r := range st.Cuts(sc.link.Link, id) {
-			for _, p := range r.Partitions {
-				out[feed.Partition{Topic: r.Topic, Partition: p.Partition}] = cut{CutPartition: p, of: r}
+			if of[r.Topic] == id {
+				out[r.Topic] = r
 			}
+		}
+	}
+	return out
+}
+
+// unfinished says of the mirrors that a command stopped and did not come to its end
+// what to do, by source topic.
+func unfinished(st Store, sc *scope) map[string]string {
+	out := make(map[string]string)
+	recorded := recordedCuts(st, sc)
+	for _, m := range sc.mirrors {
+		var c *control.CutRecord
+		if r, ok := recorded[m.SourceTopic]; ok {
+			c = &r
+		}
+		if hint := control.Unfinished(m.TopicRecord, m.intent, c); hint != "" {
+			out[m.SourceTopic] = hint
+		}
+	}
+	return out
+}
+
+// readCuts gathers the recorded cuts.
+func readCuts(st Store, sc *scope) cuts {
+	out := make(cuts)
+	for _, r := range recordedCuts(st, sc) {
+		for _, p := range r.Partitions {
+			out[feed.Partition{Topic: r.Topic, Partition: p.Partition}] = cut{CutPartition: p, of: r}
 		}
 	}
 	return out

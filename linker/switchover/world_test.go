@@ -396,7 +396,10 @@ func (w *world) PutCuts(_ context.Context, rs []control.CutRecord) error {
 		w.die("cuts, before")
 	}
 	for _, r := range rs {
-		w.note("cut %s of %s: %+v", r.Topic, r.Switch, r.Partitions)
+		w.note("cut %s of %s, unsettled %t: %+v", r.Topic, r.Switch, r.Unsettled, r.Partitions)
+		if !r.Unsettled && w.forced[r.Topic] == 0 {
+			w.fatal("X9: the cut of %s is settled without its settings", r.Topic)
+		}
 		w.cuts[r.Topic+"/"+r.Switch] = r
 	}
 	switch f {
