@@ -52,7 +52,7 @@ func described(r state.Report) describe.Result {
 	orders.Adoption = &describe.Adoption{At: asOf, By: ptr("ann@host-1"), Partitions: []describe.AdoptedPartition{{Partition: 0, End: 7}, {Partition: 3, End: 9}}}
 	orders.Cuts = []describe.Cut{{Switch: "5157", At: asOf, Partitions: []describe.CutPartition{
 		{Partition: 0, TargetEnd: ptr(int64(100)), SourceEnd: ptr(int64(105)), SourceEndAsOf: &asOf, FenceOffset: ptr(int64(100))},
-		{Partition: 1, TargetEnd: ptr(int64(100))}, {Partition: 2, Unfenced: true}}}}
+		{Partition: 1, TargetEnd: ptr(int64(100))}, {Partition: 2, Unfenced: true}}, Unsettled: true}}
 	p := orders.Partitions
 	p[0].SourceEpochs = []describe.Epoch{{Epoch: 0, First: 0}, {Epoch: 2, First: 10}, {Epoch: 3, First: 50}, {Epoch: 7, First: 90}}
 	p[0].Pad = &describe.Pad{Goal: 10, Reason: "padded", Stage: "restore", Done: true}

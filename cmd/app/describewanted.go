@@ -8,6 +8,7 @@ import (
 
 	"klink/cmd/show"
 	"klink/linker/describe"
+	"klink/linker/state"
 )
 
 // writeOrders writes what operators ordered of a link.
@@ -39,7 +40,11 @@ func writeOutcome(b *strings.Builder, t describe.Topic) {
 		b.WriteString("\n")
 	}
 	for _, c := range t.Cuts {
-		fmt.Fprintf(b, "\n  cut at %s (switch %s)\n\n%s\n", when(&c.At), c.Switch, cutTable(c.Partitions))
+		flag := ""
+		if c.Unsettled {
+			flag = ", " + state.Unsettled
+		}
+		fmt.Fprintf(b, "\n  cut at %s (switch %s)%s\n\n%s\n", when(&c.At), c.Switch, flag, cutTable(c.Partitions))
 	}
 }
 

@@ -70,6 +70,8 @@ type Cut struct {
 	SourceID   *string        `json:"source_id"`
 	TargetID   *string        `json:"target_id"`
 	Partitions []CutPartition `json:"partitions"`
+	// Unsettled: the command that cut it has more to do.
+	Unsettled bool `json:"unsettled"`
 }
 
 // CutPartition is where one partition was cut.
@@ -153,7 +155,7 @@ func acks(all []control.AckRecord) []Ack {
 func cutsByTopic(all []control.CutRecord) map[string][]Cut {
 	out := make(map[string][]Cut)
 	for _, r := range all {
-		c := Cut{Switch: r.Switch, At: r.At, SourceID: id(r.SourceID), TargetID: id(r.TargetID), Partitions: []CutPartition{}}
+		c := Cut{Switch: r.Switch, At: r.At, SourceID: id(r.SourceID), TargetID: id(r.TargetID), Partitions: []CutPartition{}, Unsettled: r.Unsettled}
 		for _, p := range r.Partitions {
 			d := CutPartition{Partition: p.Partition, SourceEnd: p.SourceEnd, FenceOffset: p.FenceOffset, Unfenced: p.Unfenced}
 			if p.TargetEnd != feed.Unknown {

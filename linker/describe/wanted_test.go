@@ -35,7 +35,7 @@ func switched(t testing.TB) func(context.Context, *control.Store) {
 		must(t, s.PutAck(ctx, control.AckRecord{Link: "east", Worker: "w", Number: 3, At: at}))
 		must(t, s.PutCut(ctx, control.CutRecord{Link: "east", Topic: "orders", Switch: "5157", SourceID: srcID, TargetID: dstID, At: at, Partitions: []control.CutPartition{
 			{Partition: 0, TargetEnd: 140, SourceEnd: ptr(int64(141)), SourceSeenAt: at, FenceOffset: ptr(int64(140))},
-			{Partition: 1, TargetEnd: feed.Unknown, Unfenced: true}}}))
+			{Partition: 1, TargetEnd: feed.Unknown, Unfenced: true}}, Unsettled: true}))
 		must(t, s.PutAdopt(ctx, control.AdoptRecord{Link: "east", Topic: "orders", SourceID: srcID, Ends: map[int32]int64{1: 5, 0: 100}, By: "ann@host-1", At: at}))
 	}
 }
@@ -65,7 +65,7 @@ func TestWhatOperatorsWanted(t *testing.T) {
 	check("acks", []Ack{{Worker: "w", Command: 3, At: at, Partitions: []AckedPartition{{0, 140, true}}}}, o.Acks)
 	check("cuts", []Cut{{Switch: "5157", At: at, SourceID: ptr(srcID.String()), TargetID: ptr(dstID.String()), Partitions: []CutPartition{
 		{Partition: 0, TargetEnd: ptr(int64(140)), SourceEnd: ptr(int64(141)), SourceEndAsOf: &at, FenceOffset: ptr(int64(140))},
-		{Partition: 1, Unfenced: true}}}}, o.Cuts)
+		{Partition: 1, Unfenced: true}}, Unsettled: true}}, o.Cuts)
 	check("adoption", &Adoption{At: at, By: ptr("ann@host-1"), SourceID: ptr(srcID.String()), Partitions: []AdoptedPartition{{0, 100}, {1, 5}}}, o.Adoption)
 }
 
