@@ -40,13 +40,18 @@ func TestG4_BadMoments(t *testing.T) {
 	})
 }
 
+// keptBytes are the source's own retention.bytes of topics whose records all stay.
+const keptBytes = "1000000000000"
+
 // link starts a klink on a link of its own with topics that hold records, and
 // returns when all of them are ACTIVE.
 func (m *moments) link(t *testing.T, name string, topics ...string) (k *klink, file string, records int64) {
 	t.Helper()
 	var specs []lab.TopicSpec
 	for _, topic := range topics {
-		specs = append(specs, lab.TopicSpec{Name: topic, Partitions: 2})
+		spec := lab.TopicSpec{Name: topic, Partitions: 2, Configs: lab.KeepEverything()}
+		spec.Configs["retention.bytes"] = keptBytes
+		specs = append(specs, spec)
 	}
 	records = fill(t, m.src, 1, int64(200*len(topics)), specs...)
 	file = configFile(t, openLink(name, m.src.Bootstrap()[0], m.dst.Bootstrap()[0], topics...))
@@ -168,19 +173,24 @@ func oppositeCommands(t *testing.T, m *moments) {
 // writing are the requests by which a command changes something.
 var writing = []int16{produceKey, markersKey, int16(kmsg.IncrementalAlterConfigs), int16(kmsg.OffsetCommit)}
 
-// killedCommands kills promote and failover at each request that changes
-// something, once before it reaches the target and once on its way. The status
-// says where it stands, and giving the command again completes it.
+// killedCommands kills promote and failover at each request that changes something,
+// before it reaches the target, and at some on its way, which is on record like a kill
+// before the next one. The status says where it stands, also where no klink is asked,
+// and giving the command again completes it.
 func killedCommands(t *testing.T, m *moments) {
 	verbs := []string{"promote", "failover"}
 	var topics []string
 	for _, verb := range verbs {
 		for nth := range CommandKills.N() {
-			topics = append(topics, fmt.Sprintf("%s-%d-before", verb, nth+1), fmt.Sprintf("%s-%d-after", verb, nth+1))
+			topics = append(topics, fmt.Sprintf("%s-%d-before", verb, nth+1))
+			if nth%3 == 2 {
+				topics = append(topics, fmt.Sprintf("%s-%d-after", verb, nth+1))
+			}
 		}
 	}
 	k, file, _ := m.link(t, "killed", topics...)
-	kills := 0
+	awaitConfigs(t, within(t, patience), admin(t, m.dst), topics[0], map[string]string{"retention.bytes": "-1"})
+	kills, unsettled := 0, map[string]int{}
 	for _, topic := range topics {
 		parts := strings.Split(topic, "-")
 		verb, after := parts[0], parts[2] == "after"
@@ -191,26 +201,62 @@ func killedCommands(t *testing.T, m *moments) {
 		died, o := m.killedAt(t, nth, after, verb, topic, "-c", file, "--yes", "-o", "json")
 		if died {
 			kills++
-			shown := map[state.State]bool{state.Active: true, state.CatchingUp: true, state.PendingStopped: true, state.Stopped: true}
+			shown := map[state.State]bool{state.Active: true, state.CatchingUp: true, state.PendingStopped: true, state.Stopped: true,
+				state.TargetUnavailable: true} // a broker that has too little of the machine
 			r, _ := statusOf(t, "-c", file, "--http", k.addr)
 			s := topicOf(linkOf(r, "killed"), topic).State
 			if !shown[s] {
 				t.Errorf("%s killed at its write %d shows %s", verb, nth, s)
 			}
-			t.Logf("%s killed at its write %d (after: %t): %s", verb, nth, after, s)
+			told := m.requireTold(t, verb, topic, file)
+			if strings.Contains(told, state.Unsettled) {
+				unsettled[verb]++
+			}
+			t.Logf("%s killed at its write %d (after: %t): %s, on record %s", verb, nth, after, s, told)
 			requireStopped(t, m.again(t, verb, topic, "-c", file, "--yes"), topic)
 		} else if o.code != 0 {
 			t.Errorf("%s: exit code %d: %s%s", topic, o.code, o.out, o.errOut)
 		}
 		k.awaitStopped(t, topic)
+		k.await(t, topic+" without a flag", func(l state.Link) bool { return len(switchFlags(topicOf(l, topic))) == 0 })
+		if told := m.requireTold(t, verb, topic, file); told != string(state.Stopped) {
+			t.Errorf("%s of %s came to its end, and the record shows %s", verb, topic, told)
+		}
 	}
-	if kills < 2*len(verbs) {
-		t.Errorf("only %d commands were killed", kills)
+	if kills < 2*len(verbs) || unsettled["promote"] == 0 || unsettled["failover"] == 0 {
+		t.Errorf("only %d commands were killed, and were shown as unsettled: %v", kills, unsettled)
 	}
 	k.stop(t)
 	for _, topic := range topics {
 		requireEqualRecords(t, m.pair, topic)
 	}
+}
+
+// requireTold returns what the record says of a topic where nobody is asked, its state
+// and the flags of a switch. It holds that a topic is STOPPED with the source's settings in
+// force, or flagged, and that its hint names the command to give again.
+func (m *moments) requireTold(t *testing.T, verb, topic, file string) string {
+	t.Helper()
+	r, _ := statusOf(t, "-c", file, "--http", "127.0.0.1:1")
+	top := topicOf(linkOf(r, "killed"), topic)
+	flags := switchFlags(top)
+	switch unsettled := slices.Contains(flags, state.Unsettled); {
+	case unsettled && (top.State != state.Stopped || !strings.HasSuffix(top.Hint, "give klink "+verb+" again")):
+		t.Errorf("%s %v has the hint %q", top.State, flags, top.Hint)
+	case top.State == state.Stopped && !unsettled:
+		awaitConfigs(t, within(t, patience), admin(t, m.dst), topic, map[string]string{"retention.bytes": keptBytes})
+	}
+	return strings.Join(append([]string{string(top.State)}, flags...), " ")
+}
+
+// switchFlags are the flags of a topic's partitions that tell how its switch stands.
+func switchFlags(top state.Topic) (out []string) {
+	for _, flag := range []string{state.Unfenced, state.Unsettled} {
+		if slices.ContainsFunc(top.Partitions, func(p state.Partition) bool { return slices.Contains(p.Flags, flag) }) {
+			out = append(out, flag)
+		}
+	}
+	return out
 }
 
 // killedAt runs a command and kills it by SIGKILL at its nth request that changes

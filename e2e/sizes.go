@@ -65,9 +65,9 @@ var (
 	MoveSeconds = Size{Short: 2, Long: 120}
 	// ZombieRounds are rounds of workers that are killed, frozen and cut off.
 	ZombieRounds = Size{Short: 1, Long: 10}
-	// CommandKills are steps of promote, and of failover, at which it is killed,
-	// before the step and after it.
-	CommandKills = Size{Short: 3, Long: 12}
+	// CommandKills are steps of promote, and of failover, before which it is killed: it
+	// has five, a failover of two partitions that workers confirm some more.
+	CommandKills = Size{Short: 6, Long: 12}
 	// ScalePartitions and ScaleGroups are those of one link on one klink.
 	ScalePartitions = Size{Short: 1_000, Long: 10_000}
 	ScaleGroups     = Size{Short: 100, Long: 500}
