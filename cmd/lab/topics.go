@@ -46,11 +46,7 @@ func CreateTopics(ctx context.Context, c Cluster, specs ...TopicSpec) error {
 		for key, value := range spec.Configs {
 			configs[key] = &value
 		}
-		resp, err := admin.CreateTopic(ctx, max(1, spec.Partitions), max(1, spec.Replicas), configs, spec.Name)
-		if err == nil {
-			err = resp.Err
-		}
-		if err != nil {
+		if err := createTopic(ctx, admin, spec, configs); err != nil {
 			return fmt.Errorf("create topic %s: %w", spec.Name, err)
 		}
 	}
@@ -60,6 +56,27 @@ func CreateTopics(ctx context.Context, c Cluster, specs ...TopicSpec) error {
 		}
 	}
 	return nil
+}
+
+// createTopic makes one topic. A broker that a busy machine kept from its heartbeats
+// does not count for a while, and then there are too few of them for any replica.
+func createTopic(ctx context.Context, admin *kadm.Client, spec TopicSpec, configs map[string]*string) error {
+	tick := time.NewTicker(servePoll)
+	defer tick.Stop()
+	for {
+		resp, err := admin.CreateTopic(ctx, max(1, spec.Partitions), max(1, spec.Replicas), configs, spec.Name)
+		if err == nil {
+			err = resp.Err
+		}
+		if !errors.Is(err, kerr.InvalidReplicationFactor) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w (%w)", err, ctx.Err())
+		case <-tick.C:
+		}
+	}
 }
 
 func awaitServed(ctx context.Context, admin *kadm.Client, spec TopicSpec) error {
