@@ -4,7 +4,8 @@
 // It never writes, never creates a topic, and joins no group.
 //
 // Fetcher reads streams that stay open; LogReader answers single questions about
-// the logs of either cluster; Budget bounds the memory of both.
+// the logs of either cluster, and brings those that come at the same time to a
+// broker in few requests (package gather); Budget bounds the memory of both.
 //
 // # Promises
 //
