@@ -12,9 +12,10 @@ import (
 
 const (
 	// commonPartitions is how many partitions the states, connections and metrics of
-	// the basic limit are for; perPartition is what each one beyond takes: some 10 KiB
-	// of heap, a stack of 8 KiB, and room for the collector. With less the collector
-	// would do nothing but collect.
+	// the basic limit are for; perPartition is for each one beyond: of ten thousand at
+	// rest each has some 10 KiB of live heap and 1 KiB of stack, the collector needs as
+	// much again to work with, and a start of all at once takes more (390 MiB were
+	// resident). With less the collector would do nothing but collect.
 	commonPartitions = 1000
 	perPartition     = 32 * 1024
 	// memoryEvery is how often it is looked how many partitions there are.
