@@ -92,6 +92,34 @@ func TestWaysOnFromTargetRecreated(t *testing.T) {
 	}
 }
 
+// TestSightWaitsForABusyLoop: what a look shows while a loop is at something else is
+// not lost, and looks do not wait for the loop.
+func TestSightWaitsForABusyLoop(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 1)
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		end() // nobody receives any more
+		w.mu.Lock()
+		delete(w.targets, "a")
+		w.mu.Unlock()
+		time.Sleep(time.Minute)
+		p := l.partitions()[0]
+		for range 2 {
+			l.lookOnce(t.Context())
+		}
+		select {
+		case s := <-p.moved:
+			if s.was != 10 || s.end.Reason != state.TargetRecreated {
+				t.Errorf("%+v", s)
+			}
+		default:
+			t.Error("nothing waits for the loop")
+		}
+	})
+}
+
 // TestRetryOfHalted: a halt about data is tried again by order only, and only the
 // partitions that the order names.
 func TestRetryOfHalted(t *testing.T) {

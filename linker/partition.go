@@ -71,7 +71,8 @@ type partition struct {
 
 	// maxBatchBytes is the target topic's limit as last read, set from outside.
 	maxBatchBytes atomic.Int64
-	// moved wakes the loop: the target's log end is not where it should be.
+	// moved wakes the loop: the target's log end is not where it should be. It holds
+	// one, for a loop that is busy at this moment.
 	moved chan sight
 	shown *shown
 	book  book
@@ -152,6 +153,10 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // outcome that is not "appended where expected".
 func (p *partition) cycle(ctx, hard context.Context) *stop {
 	p.limits.MaxBatchBytes = int(p.maxBatchBytes.Load())
+	select {
+	case <-p.moved: // seen before this probe
+	default:
+	}
 	if p.drift != nil {
 		return p.driftCycle(ctx, hard)
 	}

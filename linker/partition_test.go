@@ -83,7 +83,7 @@ func (m *mirror) made(t *testing.T) {
 		source:   m.source, srcReader: memReader{m.src}, dstReader: memReader{m.dst},
 		target: m.target, lineage: m.lineage, records: m.records, lease: m.lease, worker: "w", gapWay: plan.FillMarkers, memory: memMemory{}, turn: m.turn, compares: semaphore.NewWeighted(1),
 		log: slog.New(slog.DiscardHandler), crowd: newCrowd(slog.New(slog.DiscardHandler)), count: count, guard: 24 * time.Hour,
-		confirmed: feed.Unknown, moved: make(chan sight), shown: newShown(0, "w"),
+		confirmed: feed.Unknown, moved: make(chan sight, 1), shown: newShown(0, "w"),
 	}
 	p.gaps = gaps{doubt: m.doubt, settings: fill.Settings{SettleTime: 2 * time.Second}}
 	m.doubt = true // of the next process

@@ -209,7 +209,7 @@ func (t *topic) newPartition(n int32, guard time.Duration) *partition {
 		limits:   o.Limits, gapWay: o.Gaps, unmirrorable: o.Unmirrorable, leaveOut: t.leaveOut,
 		source: o.Source, srcReader: o.SrcReader, dstReader: o.DstReader, target: o.Target,
 		lineage: t.link.store, records: t.link.store, lease: o.Lease, worker: o.Worker, memory: o.Memory, turn: t.link, compares: t.link.compares, log: t.log.With("partition", n), crowd: t.link.crowd, count: t.link.count, guard: guard,
-		confirmed: feed.Unknown, moved: make(chan sight), shown: newShown(n, o.Worker).in(t.mode),
+		confirmed: feed.Unknown, moved: make(chan sight, 1), shown: newShown(n, o.Worker).in(t.mode),
 	}
 	if t.mode == Checkpoint {
 		p.drift = newDrifting(o.Maps, MapKey{Link: o.Name, Topic: t.found.Topic, SourceID: t.found.ID, TargetID: t.prepared.ID, Partition: n},

@@ -55,7 +55,7 @@ func (l *Link) lookOnce(ctx context.Context) {
 		}
 		select {
 		case is.moved <- sight{is.end, end}:
-		default: // busy after all: it will see for itself
+		default: // what the look before this one showed is not taken in yet
 		}
 	}
 }
