@@ -2,6 +2,9 @@ package shapes_test
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -101,29 +104,46 @@ func requireNoOtherRange(t *testing.T, k *lab.Kafka, topic string) {
 	}
 }
 
-// requireAgreed lets clients read topics.
+// requireAgreed lets clients read topics, the first of them once more at the end: what
+// a cleaner changed meanwhile is read again by all.
 func requireAgreed(t *testing.T, c lab.Cluster, isolation lab.Isolation, clients []lab.Client, topics ...string) {
 	t.Helper()
-	var first map[lab.Partition]lab.Reading
-	for _, client := range clients {
-		seen, err := lab.ReadWith(within(t), client, c, isolation, topics...)
+	ctx := within(t)
+	read := func(client lab.Client) map[lab.Partition]lab.Reading {
+		seen, err := lab.ReadWith(ctx, client, c, isolation, topics...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if first == nil {
-			first = seen
+		return seen
+	}
+	same := func(a, b lab.Reading) bool { return a.Bounds == b.Bounds && slices.Equal(a.Seen, b.Seen) }
+	for last := read(clients[0]); ; {
+		first, others := last, make([]map[lab.Partition]lab.Reading, 0, len(clients)-1)
+		for _, client := range clients[1:] {
+			others = append(others, read(client))
 		}
-		for p, want := range first {
-			got := seen[p]
-			if got.Bounds != want.Bounds || len(got.Seen) != len(want.Seen) {
-				t.Errorf("%s, %s: %s sees %d records in %+v, %s %d in %+v", p, isolation, client, len(got.Seen), got.Bounds, clients[0], len(want.Seen), want.Bounds)
-				continue
-			}
-			for i := range want.Seen {
-				if got.Seen[i] != want.Seen[i] {
-					t.Errorf("%s, %s: %s sees %+v, %s %+v", p, isolation, client, got.Seen[i], clients[0], want.Seen[i])
-					break
-				}
+		if last = read(clients[0]); !maps.EqualFunc(first, last, same) {
+			continue
+		}
+		for i, seen := range others {
+			requireSame(t, fmt.Sprintf("%s beside %s, %s", clients[i+1], clients[0], isolation), first, seen)
+		}
+		return
+	}
+}
+
+func requireSame(t *testing.T, who string, first, seen map[lab.Partition]lab.Reading) {
+	t.Helper()
+	for p, want := range first {
+		got := seen[p]
+		if got.Bounds != want.Bounds || len(got.Seen) != len(want.Seen) {
+			t.Errorf("%s: %s sees %d records in %+v, beside %d in %+v", p, who, len(got.Seen), got.Bounds, len(want.Seen), want.Bounds)
+			continue
+		}
+		for i := range want.Seen {
+			if got.Seen[i] != want.Seen[i] {
+				t.Errorf("%s: %s sees %+v, beside %+v", p, who, got.Seen[i], want.Seen[i])
+				break
 			}
 		}
 	}
