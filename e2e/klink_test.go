@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -155,8 +156,15 @@ func (k *klink) dump(t testing.TB) {
 	}
 	const most = 300_000
 	text, _ := k.log.read()
-	text = text[len(before):]
+	text = ownStacks(text[len(before):])
 	t.Logf("its goroutines:\n%s", text[:min(most, len(text))])
+}
+
+// ownStacks leaves out goroutines in which there is nothing of klink: those of the
+// clients' connections are many, and come first.
+func ownStacks(dump string) string {
+	all := strings.Split(dump, "\n\n")
+	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return !strings.Contains(s, "klink/") }), "\n\n")
 }
 
 // kill is kill -9.
