@@ -1,8 +1,10 @@
 package appender
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -36,7 +38,7 @@ type routed struct {
 // The first round takes leaders as they are known and so needs no broker but
 // the leader; what that leaves open is asked again after fresh metadata.
 func (a *Appender) askLeaders(ctx context.Context, targets []Target, q question) map[Target]*Fault {
-	faults := make(map[Target]*Fault, len(targets))
+	faults := make(map[Target]*Fault)
 	again := a.askOnce(ctx, targets, q, faults)
 	if len(again) == 0 {
 		return faults
@@ -176,37 +178,48 @@ func topicsOf(targets []Target) []string {
 
 // byLeader groups targets by who leads them now; the others are noted.
 func (a *Appender) byLeader(targets []Target, note func(Target, int32, error)) map[int32][]routed {
-	groups := make(map[int32][]routed)
+	all := make([]routed, 0, len(targets))
 	for _, t := range targets {
 		l, err := a.route(t)
 		if err != nil {
 			note(t, -1, err)
 			continue
 		}
-		groups[l.Broker] = append(groups[l.Broker], routed{t, l})
+		all = append(all, routed{t, l})
 	}
-	return groups
+	return runs(all, func(r routed) int32 { return r.leader.Broker })
 }
 
-// byTopic groups one leader's targets the way requests name them.
-func byTopic(about []routed) map[string][]routed {
-	m := make(map[string][]routed)
-	for _, r := range about {
-		m[r.Topic] = append(m[r.Topic], r)
+// runs groups what it sorts in place; of each key the targets are side by side.
+func runs[K cmp.Ordered](all []routed, key func(routed) K) map[K][]routed {
+	slices.SortStableFunc(all, func(a, b routed) int { return cmp.Compare(key(a), key(b)) })
+	out := make(map[K][]routed)
+	for lo := 0; lo < len(all); {
+		hi := lo + 1
+		for hi < len(all) && key(all[hi]) == key(all[lo]) {
+			hi++
+		}
+		out[key(all[lo])] = all[lo:hi:hi]
+		lo = hi
 	}
-	return m
+	return out
 }
 
-// places finds targets by what answers name.
-type place struct {
-	topic     string
-	partition int32
+// topicRuns are one leader's targets the way requests name them, and found by what
+// answers name: each topic's are sorted by partition.
+type topicRuns map[string][]routed
+
+func byTopic(about []routed) topicRuns {
+	all := slices.Clone(about)
+	slices.SortFunc(all, func(a, b routed) int { return cmp.Compare(a.Partition, b.Partition) })
+	return runs(all, func(r routed) string { return r.Topic })
 }
 
-func places(about []routed) map[place]routed {
-	m := make(map[place]routed, len(about))
-	for _, r := range about {
-		m[place{r.Topic, r.Partition}] = r
+func (m topicRuns) find(topic string, partition int32) (routed, bool) {
+	rs := m[topic]
+	i, ok := slices.BinarySearchFunc(rs, partition, func(r routed, n int32) int { return cmp.Compare(r.Partition, n) })
+	if !ok {
+		return routed{}, false
 	}
-	return m
+	return rs[i], true
 }

@@ -67,7 +67,7 @@ func askAllEnds(ctx context.Context, to *kgo.Broker, about []routed, reply func(
 			func(e *Ends, offset int64) { e.LogEnd = offset }},
 	}
 	for _, q := range questions {
-		var good []routed
+		good := make([]routed, 0, len(about))
 		err := q.put(func(r routed, offset int64, err error) {
 			if err != nil {
 				reply(r, Ends{}, err)

@@ -56,9 +56,10 @@ func (a *Appender) LogEnds(ctx context.Context, targets []Target) map[Target]Log
 func askEnds(ctx context.Context, to *kgo.Broker, about []routed, reply func(routed, int64, error)) error {
 	req := kmsg.NewPtrOffsetForLeaderEpochRequest()
 	req.ReplicaID = -1
-	for name, rs := range byTopic(about) {
+	known := byTopic(about)
+	for name, rs := range known {
 		t := kmsg.NewOffsetForLeaderEpochRequestTopic()
-		t.Topic = name
+		t.Topic, t.Partitions = name, make([]kmsg.OffsetForLeaderEpochRequestTopicPartition, 0, len(rs))
 		for _, r := range rs {
 			p := kmsg.NewOffsetForLeaderEpochRequestTopicPartition()
 			p.Partition, p.CurrentLeaderEpoch, p.LeaderEpoch = r.Partition, r.leader.Epoch, r.leader.Epoch
@@ -74,10 +75,9 @@ func askEnds(ctx context.Context, to *kgo.Broker, about []routed, reply func(rou
 	if !ok {
 		return fmt.Errorf("log end answered by %T", kresp)
 	}
-	known := places(about)
 	for _, t := range resp.Topics {
 		for _, p := range t.Partitions {
-			r, ok := known[place{t.Topic, p.Partition}]
+			r, ok := known.find(t.Topic, p.Partition)
 			if !ok {
 				continue
 			}
@@ -160,9 +160,10 @@ func (a *Appender) listOffsets(ctx context.Context, targets []Target, which int6
 func askOffsets(ctx context.Context, to *kgo.Broker, which int64, about []routed, reply func(routed, int64, error)) error {
 	req := kmsg.NewPtrListOffsetsRequest()
 	req.ReplicaID, req.TimeoutMillis = -1, int32(listWait.Milliseconds())
-	for name, rs := range byTopic(about) {
+	known := byTopic(about)
+	for name, rs := range known {
 		t := kmsg.NewListOffsetsRequestTopic()
-		t.Topic = name
+		t.Topic, t.Partitions = name, make([]kmsg.ListOffsetsRequestTopicPartition, 0, len(rs))
 		for _, r := range rs {
 			p := kmsg.NewListOffsetsRequestTopicPartition()
 			p.Partition, p.CurrentLeaderEpoch, p.Timestamp = r.Partition, r.leader.Epoch, which
@@ -178,10 +179,9 @@ func askOffsets(ctx context.Context, to *kgo.Broker, which int64, about []routed
 	if !ok {
 		return fmt.Errorf("offsets answered by %T", kresp)
 	}
-	known := places(about)
 	for _, t := range resp.Topics {
 		for _, p := range t.Partitions {
-			r, ok := known[place{t.Topic, p.Partition}]
+			r, ok := known.find(t.Topic, p.Partition)
 			if !ok {
 				continue
 			}

@@ -150,7 +150,8 @@ func pickProducer(p *kmsg.DescribeProducersResponseTopicPartition, pid int64) Pr
 
 func askProducers(ctx context.Context, to *kgo.Broker, about []routed, each func(routed, *kmsg.DescribeProducersResponseTopicPartition)) error {
 	req := kmsg.NewPtrDescribeProducersRequest()
-	for name, rs := range byTopic(about) {
+	known := byTopic(about)
+	for name, rs := range known {
 		rt := kmsg.NewDescribeProducersRequestTopic()
 		rt.Topic = name
 		for _, r := range rs {
@@ -169,11 +170,10 @@ func askProducers(ctx context.Context, to *kgo.Broker, about []routed, each func
 	if !ok {
 		return fmt.Errorf("producers answered by %T", kresp)
 	}
-	known := places(about)
 	for i := range resp.Topics {
 		for j := range resp.Topics[i].Partitions {
 			p := &resp.Topics[i].Partitions[j]
-			if r, ok := known[place{resp.Topics[i].Topic, p.Partition}]; ok {
+			if r, ok := known.find(resp.Topics[i].Topic, p.Partition); ok {
 				each(r, p)
 			}
 		}

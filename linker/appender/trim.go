@@ -135,7 +135,8 @@ func (a *Appender) deleteRecords(ctx context.Context, to *kgo.Broker, what trimm
 	// The broker's time to hear from the followers. The deadline of the question is
 	// the same and covers the way there too, so it must be shorter.
 	req.TimeoutMillis = int32((a.opts.RequestTimeout / 2).Milliseconds())
-	for name, rs := range byTopic(what.about) {
+	known := byTopic(what.about)
+	for name, rs := range known {
 		t := kmsg.NewDeleteRecordsRequestTopic()
 		t.Topic = name
 		for _, r := range rs {
@@ -153,10 +154,9 @@ func (a *Appender) deleteRecords(ctx context.Context, to *kgo.Broker, what trimm
 	if !ok {
 		return fmt.Errorf("trim answered by %T", kresp)
 	}
-	known := places(what.about)
 	for _, t := range resp.Topics {
 		for _, p := range t.Partitions {
-			r, ok := known[place{t.Topic, p.Partition}]
+			r, ok := known.find(t.Topic, p.Partition)
 			if !ok {
 				continue
 			}
