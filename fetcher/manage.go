@@ -13,10 +13,12 @@ import (
 )
 
 const (
-	// refreshEvery is how often leaders of all open partitions are asked for
-	// without a reason. It finds topics that were deleted or re-created while
-	// nothing else tells.
+	// refreshEvery is how often leaders of all open partitions are asked for (paced)
+	// without a reason. It finds topics that were deleted or re-created while nothing
+	// else tells.
 	refreshEvery = 5 * time.Second
+	// pacedBy is how many open partitions double what is paced.
+	pacedBy = 10_000
 	// refreshTimeout bounds one refresh.
 	refreshTimeout = 15 * time.Second
 	// firstPause and lastPause bound the pauses between tries of one partition
@@ -50,8 +52,7 @@ func (f *Fetcher) manage(ctx context.Context) error {
 	for {
 		now := time.Now()
 		if !now.Before(full) {
-			full = now.Add(refreshEvery)
-			f.refreshAll()
+			full = now.Add(f.refreshAll())
 		}
 		timer.Reset(time.Until(f.attend(now, full)))
 		select {
@@ -87,7 +88,13 @@ func (f *Fetcher) attend(now, last time.Time) time.Time {
 	return last
 }
 
-func (f *Fetcher) refreshAll() {
+// pacedLocked is how long a time becomes with as many partitions as are open.
+func (f *Fetcher) pacedLocked(d time.Duration) time.Duration {
+	return d + d*time.Duration(len(f.open))/pacedBy
+}
+
+// refreshAll returns in how much time it is to be called again.
+func (f *Fetcher) refreshAll() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	topics := make(map[string]struct{})
@@ -97,6 +104,7 @@ func (f *Fetcher) refreshAll() {
 		}
 	}
 	f.refreshLocked(topics)
+	return f.pacedLocked(refreshEvery)
 }
 
 // refreshLocked asks for topics in the background, since an unreachable cluster

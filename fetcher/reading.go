@@ -31,10 +31,11 @@ const window = 3
 
 // newsEvery keeps watermark news of one partition apart; newsAtLeast is the
 // longest silence of an idle one, so that a receiver can tell "nothing new"
-// from "nothing known" (C142).
+// from "nothing known" (C142). Among many partitions it is up to newsAtMost (paced).
 const (
 	newsEvery   = 100 * time.Millisecond
 	newsAtLeast = 5 * time.Second
+	newsAtMost  = 10 * time.Second
 )
 
 // ends are a log's ends as an answer told them.
@@ -253,7 +254,7 @@ func (s *reading) news() *feed.Chunk {
 // has not heard of the partition for long.
 func (f *Fetcher) tellLocked(s *reading, now time.Time) {
 	silent := now.Sub(s.toldAt)
-	if !s.wantNews && (s.told == s.ends || silent < newsEvery) && silent < newsAtLeast {
+	if !s.wantNews && (s.told == s.ends || silent < newsEvery) && silent < min(f.pacedLocked(newsAtLeast), newsAtMost) {
 		return
 	}
 	s.wantNews, s.told, s.toldAt = false, s.ends, now

@@ -16,7 +16,7 @@ func (l *Link) discover(ctx context.Context, wg *sync.WaitGroup) {
 	wait := newWaits()
 	for {
 		l.turn("discovery")
-		pause := discoverEvery
+		pause := l.paced(discoverEvery)
 		if t := l.discoverOnce(ctx, wg); t != nil && ctx.Err() == nil {
 			l.failed(t)
 			pause = wait.NextBackOff()

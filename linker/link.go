@@ -24,12 +24,13 @@ import (
 
 const (
 	// discoverEvery is how often topics, partitions and cluster ids are looked
-	// at again.
+	// at again (paced).
 	discoverEvery = 5 * time.Second
-	// lookEvery is how often the log ends of idle partitions are checked; a
+	// lookEvery is how often the log ends of idle partitions are checked (paced); a
 	// foreign record is found within two rounds.
 	lookEvery = 2 * time.Second
-	// recordEvery is how often changed states go to the control topic.
+	// recordEvery is how often what changed beside states goes to the control topic
+	// (paced); states do at once.
 	recordEvery = 2 * time.Second
 	// drainTime is how long an append in flight may take when the link ends. A
 	// supervisor usually waits ten seconds before it kills.

@@ -234,6 +234,9 @@ type Store interface {
 	PutWorker(ctx context.Context, r control.WorkerRecord) error
 	DropWorker(ctx context.Context, link, worker string) error
 	States(link string) []control.StateRecord
+	// Recorded is States as each was recorded, without what sights add. Nothing in it
+	// is to be changed.
+	Recorded(link string) []control.StateRecord
 	PutState(ctx context.Context, r control.StateRecord) error
 	// Sights are what the link's workers said of when they saw the sources; States
 	// has it already.

@@ -243,7 +243,7 @@ func (s *shown) remarks(now time.Time) string {
 }
 
 // blindAfter is how long a source may be silent before its lag is unknown: idle
-// partitions bring news every five seconds.
+// partitions bring news every five to ten seconds.
 const blindAfter = 15 * time.Second
 
 // sees tells whether the lag can be known: both ends were seen, the source is

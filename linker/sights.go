@@ -8,33 +8,31 @@ import (
 	"klink/linker/control"
 )
 
-const (
-	// sightEvery is how often it goes to the control topic that the source was seen:
-	// what a forecast without this process calls unseen is longer by this and by the
-	// five seconds for which an idle partition may be silent, at most.
-	sightEvery = 4 * time.Second
-	// sightCounts is how long a sighting can be told of. One that is older than
-	// blindAfter changed what is shown, so that a state with its time is on record by
-	// then.
-	sightCounts = blindAfter + 2*recordEvery
-)
+// sightEvery is how often it goes to the control topic that the source was seen: what a
+// forecast without this process calls unseen is longer by this, by half a round of
+// record, and by the five to ten seconds for which an idle partition may be silent, at
+// most.
+const sightEvery = 4 * time.Second
+
+// sightCounts is how long a sighting can be told of. One that is older than blindAfter
+// changed what is shown, so that a state with its time is on record by then.
+func (l *Link) sightCounts() time.Duration { return blindAfter + 2*l.paced(recordEvery) }
 
 // recordSights tells, where it is time, when this process last saw the ends that are
 // on record under its name, and takes off the record what nobody needs any more. As
 // the link ends it tells it for the last time.
 func (l *Link) recordSights(ctx context.Context) error {
-	now := time.Now()
+	now, round := time.Now(), l.paced(recordEvery)
 	l.mu.Lock()
-	store, due := l.store, l.ended || now.Sub(l.sightedAt) >= sightEvery
+	store, due := l.store, l.ended || now.Sub(l.sightedAt) > sightEvery-round/2
 	l.mu.Unlock()
 	if !due {
 		return nil
 	}
-	recorded := store.States(l.o.Name)
-	seen := l.sightings()
-	w := control.Witness{Link: l.o.Name, Worker: l.o.Worker, Recorded: recorded, Since: now.Add(-sightCounts),
+	recorded := store.Recorded(l.o.Name)
+	w := control.Witness{Link: l.o.Name, Worker: l.o.Worker, Recorded: recorded, Since: now.Add(-l.sightCounts()),
 		SourceID: func(topic string) feed.TopicID { r, _ := store.Topic(l.o.Name, topic); return r.SourceID },
-		Seen:     func(p feed.Partition) (control.Sighting, bool) { s, ok := seen[p]; return s, ok }}
+		Seen:     l.sighting}
 	if err := store.PutSights(ctx, w.Sights()); err != nil {
 		return err
 	}
@@ -44,13 +42,22 @@ func (l *Link) recordSights(ctx context.Context) error {
 	return store.DropSights(ctx, control.Unneeded(store.Sights(l.o.Name), recorded, l.o.Worker))
 }
 
-// sightings are what this process itself saw of the sources of its partitions.
-func (l *Link) sightings() map[feed.Partition]control.Sighting {
-	out := make(map[feed.Partition]control.Sighting)
-	for _, p := range l.partitions() {
-		s := p.shown.sighting()
-		s.SourceID = p.srcID
-		out[p.src] = s
+// sighting is what this process itself saw of the source of a partition that is its
+// own.
+func (l *Link) sighting(of feed.Partition) (control.Sighting, bool) {
+	l.mu.Lock()
+	t := l.topics[of.Topic]
+	l.mu.Unlock()
+	if t == nil {
+		return control.Sighting{}, false
 	}
-	return out
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if int(of.Partition) >= len(t.partitions) || !t.partitions[of.Partition].here {
+		return control.Sighting{}, false
+	}
+	p := t.partitions[of.Partition]
+	s := p.shown.sighting()
+	s.SourceID = p.srcID
+	return s, true
 }

@@ -13,10 +13,11 @@ import (
 )
 
 const (
-	// trimEvery is how often log starts are compared. What a source deletes is
-	// told within half a second, so the target follows within five.
+	// trimEvery is how often log starts are compared (paced). What a source deletes is
+	// told within half a second, so the target follows within five, up to ten
+	// thousand partitions.
 	trimEvery = 2 * time.Second
-	// relookEvery is how often the target's log starts are read where nothing is
+	// relookEvery is how often the target's log starts are read (paced) where nothing is
 	// known to be wanting: a broker that dies within a minute of a trim, by
 	// default, shows the deleted records again (log.flush.start.offset.checkpoint).
 	relookEvery = 10 * time.Second
@@ -105,7 +106,7 @@ func (s *shown) starts(now time.Time) (src, dst int64, mirrors bool) {
 // trim keeps log starts in step until ctx ends.
 func (l *Link) trim(ctx context.Context) {
 	t := newTrims(trimOptions{target: l.o.Target, lease: l.o.Lease, follow: l.o.FollowStart, log: l.log, count: l.count})
-	for sleep(ctx, trimEvery) {
+	for sleep(ctx, l.paced(trimEvery)) {
 		l.turn("log start")
 		t.once(ctx, l.followers())
 	}
@@ -120,6 +121,7 @@ func (l *Link) followers() (all []follower) {
 	if !well {
 		return nil
 	}
+	all = make([]follower, 0, l.size())
 	for _, t := range l.listed() {
 		t.mu.Lock()
 		for _, p := range t.partitions {
@@ -166,12 +168,13 @@ func (t *trims) once(ctx context.Context, all []follower) {
 // that were not looked at for long.
 func (t *trims) due(all []follower, now time.Time) (map[appender.Target]startFacts, map[appender.Target]follower) {
 	facts, asked := make(map[appender.Target]startFacts), make(map[appender.Target]follower)
+	relook := paced(relookEvery, len(all))
 	for _, f := range all {
 		src, dst, mirrors := f.shown.starts(now)
 		_, held := t.o.lease.Held(f.dst.Topic, f.dst.Partition)
 		about := startFacts{mirrors: mirrors, held: held, barred: !t.o.follow || t.barred(f, now), src: src}
 		apart := held && !about.barred && src > dst
-		if mirrors && (apart || now.Sub(t.looked[f.dst]) >= relookEvery) {
+		if mirrors && (apart || now.Sub(t.looked[f.dst]) >= relook) {
 			facts[f.dst], asked[f.dst] = about, f
 			t.looked[f.dst] = now
 		}

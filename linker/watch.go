@@ -22,7 +22,7 @@ type sight struct {
 // look compares the log ends of idle partitions with what they should be. It
 // finds foreign writes, lost tails and dead brokers where no traffic would.
 func (l *Link) look(ctx context.Context) {
-	for sleep(ctx, lookEvery) {
+	for sleep(ctx, l.paced(lookEvery)) {
 		l.turn("log end")
 		l.takeTurn(ctx)
 		l.lookOnce(ctx)
@@ -35,21 +35,22 @@ func (l *Link) lookOnce(ctx context.Context) {
 		end int64
 	}
 	all := l.partitions()
-	idle, ask := make(map[appender.Target]expected, len(all)), make([]appender.Target, 0, len(all))
+	idle, ask := make([]expected, 0, len(all)), make([]appender.Target, 0, len(all))
 	for _, p := range all {
 		if end, ok := p.shown.idleSince(time.Now().Add(-lookEvery / 2)); ok {
-			idle[p.dst] = expected{p, end}
+			idle = append(idle, expected{p, end})
 			ask = append(ask, p.dst)
 		}
 	}
 	if len(ask) == 0 {
 		return
 	}
-	for t, end := range l.o.Target.LogEnds(ctx, ask) {
-		if ctx.Err() != nil {
-			return
-		}
-		is := idle[t]
+	ends := l.o.Target.LogEnds(ctx, ask)
+	if ctx.Err() != nil {
+		return
+	}
+	for _, is := range idle {
+		end := ends[is.dst]
 		if end.Err == nil && end.End == is.end {
 			continue
 		}
@@ -61,7 +62,8 @@ func (l *Link) lookOnce(ctx context.Context) {
 }
 
 // partitions lists those that this process mirrors, or did when an order came.
-func (l *Link) partitions() (all []*partition) {
+func (l *Link) partitions() []*partition {
+	all := make([]*partition, 0, l.size())
 	for _, t := range l.listed() {
 		t.mu.Lock()
 		for _, p := range t.partitions {
@@ -72,6 +74,26 @@ func (l *Link) partitions() (all []*partition) {
 		t.mu.Unlock()
 	}
 	return all
+}
+
+// size is how many partitions the link's topics have.
+func (l *Link) size() (n int) {
+	for _, t := range l.listed() {
+		t.mu.Lock()
+		n += len(t.partitions)
+		t.mu.Unlock()
+	}
+	return n
+}
+
+// pacedBy is how many partitions double the time between two looks at all of them:
+// however many there are, looks take a small part of a core.
+const pacedBy = 10_000
+
+func (l *Link) paced(every time.Duration) time.Duration { return paced(every, l.size()) }
+
+func paced(every time.Duration, partitions int) time.Duration {
+	return every + every*time.Duration(partitions)/pacedBy
 }
 
 // listed returns the topics in the order in which they were found.
@@ -87,7 +109,7 @@ func (l *Link) listed() []*topic {
 
 // record keeps the states in the control topic.
 func (l *Link) record(ctx context.Context) {
-	for rest(ctx, recordEvery, l.news) {
+	for rest(ctx, l.paced(recordEvery), l.news) {
 		l.turn("state")
 		l.crowd.tell(time.Now())
 		l.recordOnce(ctx)
@@ -136,7 +158,7 @@ func (l *Link) recordChanges(ctx context.Context) error {
 		l.sentPos = pos
 		l.mu.Unlock()
 	}
-	recorded := recordedStates(store.States(r.Name))
+	recorded := recordedStates(store.Recorded(r.Name))
 	for _, t := range r.Topics {
 		if t.State == state.Removed {
 			continue // what was on record of it is taken off, and must not come back

@@ -343,6 +343,8 @@ func (w *world) States(string) (out []control.StateRecord) {
 	return out
 }
 
+func (w *world) Recorded(link string) []control.StateRecord { return w.States(link) }
+
 func (w *world) PutState(_ context.Context, r control.StateRecord) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -166,6 +166,13 @@ func (s *Store) States(link string) []StateRecord {
 	return s.view.States(link)
 }
 
+// Recorded returns the states as they were recorded, as View.Recorded does.
+func (s *Store) Recorded(link string) []StateRecord {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.view.Recorded(link)
+}
+
 // Report builds a status report from what is on record.
 func (s *Store) Report() state.Report {
 	s.mu.Lock()

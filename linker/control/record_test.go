@@ -295,6 +295,57 @@ func TestStateOfManyPartitionsIsCut(t *testing.T) {
 	}
 }
 
+// What is put together once is put together anew after any of its records changed or
+// went, and States is never the same memory.
+func TestRecordedStatesFollowTheirRecords(t *testing.T) {
+	v, at := newView(), int64(0)
+	apply := func(k Key, value any) {
+		kb, err := k.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var vb []byte
+		if value != nil {
+			if vb, err = json.Marshal(value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if at++; v.apply(at, wantAt, kb, vb) != nil {
+			t.Fatal("not applied")
+		}
+	}
+	r := wantState()
+	put := func() {
+		keys, values := encodeState(r)
+		for i := range keys {
+			apply(keys[i], values[i])
+		}
+	}
+	check := func(want ...StateRecord) {
+		t.Helper()
+		for range 2 {
+			if d := cmp.Diff(want, v.Recorded("east-west")); d != "" {
+				t.Error(d)
+			}
+			for _, s := range v.States("east-west") {
+				s.Topic.Partitions[0].Detail = "changed by the caller"
+			}
+		}
+	}
+	check()
+	put()
+	check(r)
+	r.Topic.Partitions = slices.Clone(r.Topic.Partitions)
+	r.Topic.Partitions[0].TargetEnd = ptr[int64](4711)
+	put()
+	check(r)
+	keys, _ := encodeState(r)
+	apply(keys[0], nil)
+	check()
+	put()
+	check(r)
+}
+
 // Whatever the bytes: no panic; a record is applied, counted or refused as
 // newer; and what was good before stays readable.
 func FuzzApply(f *testing.F) {

@@ -172,19 +172,17 @@ func offsetOf(known *int64) int64 {
 	return *known
 }
 
-// sighted returns a recorded state in which each partition is as of when its source
-// was last seen by the word of its worker, where that covers it, and never earlier
-// than it was recorded. The partitions of r are left alone.
+// sighted returns a copy of a recorded state in which each partition is as of when its
+// source was last seen by the word of its worker, where that covers it, and never
+// earlier than it was recorded.
 func sighted(r StateRecord, id feed.TopicID, words []SightRecord) StateRecord {
-	topic, copied := r.Topic.SourceTopic, false
+	topic := r.Topic.SourceTopic
+	r.Topic.Partitions = slices.Clone(r.Topic.Partitions)
 	for _, w := range words {
 		c, ok := w.Topics[topic]
 		held := mine{w.Worker, c.Except}
 		if !ok || digest(id, r.Topic.Partitions, held) != c.Ends {
 			continue
-		}
-		if !copied {
-			r.Topic.Partitions, copied = slices.Clone(r.Topic.Partitions), true
 		}
 		for i, p := range r.Topic.Partitions {
 			if held.holds(p) && w.At.After(p.AsOf.Time) {

@@ -22,6 +22,8 @@ type View struct {
 	topics     map[topicKey]claim
 	epochs     map[lineKey]map[int32]int64
 	states     map[topicKey]map[int]stateValue
+	// joined are the states put together, as far as somebody asked since they changed.
+	joined map[topicKey]StateRecord
 	// claims lists, per target topic, who named it.
 	claims map[string]map[topicKey]struct{}
 	// counters holds, per partition, the blocks that are on record still.
@@ -79,7 +81,7 @@ type Problems struct {
 func newView() *View {
 	return &View{links: make(map[string]LinkRecord), linkStates: make(map[string]LinkStateRecord),
 		topics: make(map[topicKey]claim), epochs: make(map[lineKey]map[int32]int64),
-		states: make(map[topicKey]map[int]stateValue), claims: make(map[string]map[topicKey]struct{}),
+		states: make(map[topicKey]map[int]stateValue), joined: make(map[topicKey]StateRecord), claims: make(map[string]map[topicKey]struct{}),
 		workers: make(map[string]WorkerRecord), applied: make(map[string]applied),
 		counters: make(map[lineKey]map[blockKey]block), pads: make(map[lineKey]PadRecord),
 		ledgers: make(map[lineKey]LedgerRecord), orders: make(map[string]*orders),
@@ -177,6 +179,7 @@ func (v *View) set(k Key, val any, offset int64) error {
 			v.states[tk] = make(map[int]stateValue)
 		}
 		v.states[tk][k.Part] = r
+		delete(v.joined, tk)
 	case block:
 		r.offset = offset
 		v.reserve(r)
@@ -251,6 +254,7 @@ func (v *View) remove(k Key) {
 			delete(v.epochs[lineKey{tk, id, k.Partition}], k.Epoch)
 		}
 	case KindState:
+		delete(v.joined, tk)
 		if delete(v.states[tk], k.Part); len(v.states[tk]) == 0 {
 			delete(v.states, tk) // else the link would count as known
 		}
@@ -385,15 +389,31 @@ func (v *View) Epochs(link, sourceTopic string, partition int32) []Epoch {
 // name. A partition is as of when its source was last seen: when it was recorded, or
 // later where a sight covers it.
 func (v *View) States(link string) []StateRecord {
-	var out []StateRecord
+	out := v.Recorded(link)
 	words := v.Sights(link)
+	for i, r := range out {
+		out[i] = sighted(r, v.topics[topicKey{link, r.Topic.SourceTopic}].SourceID, words)
+	}
+	return out
+}
+
+// Recorded returns the states as they were recorded, sorted by source name; a
+// partition is as of when it was recorded. The partitions are shared with later
+// answers and must not be changed.
+func (v *View) Recorded(link string) []StateRecord {
+	var out []StateRecord
 	for tk, parts := range v.states {
 		if tk.link != link {
 			continue
 		}
-		if r, ok := joinState(tk.link, tk.topic, parts); ok {
-			out = append(out, sighted(r, v.topics[tk].SourceID, words))
+		r, ok := v.joined[tk]
+		if !ok {
+			if r, ok = joinState(tk.link, tk.topic, parts); !ok {
+				continue
+			}
+			v.joined[tk] = r
 		}
+		out = append(out, r)
 	}
 	slices.SortFunc(out, func(a, b StateRecord) int { return cmp.Compare(a.Topic.SourceTopic, b.Topic.SourceTopic) })
 	return out

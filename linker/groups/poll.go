@@ -22,11 +22,11 @@ type polled struct {
 }
 
 // pollShare and tailedShare are which part of the time polls may take, as one in so
-// many: with thousands of groups they would cost more than all the rest. Where the
+// many: with hundreds of groups they would cost more than all the rest. Where the
 // tail tells of all commits they only correct it.
 const (
 	pollShare   = 4
-	tailedShare = 50
+	tailedShare = 200
 )
 
 // poll asks all coordinators of the source every interval, or less often where
