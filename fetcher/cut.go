@@ -47,13 +47,15 @@ func cut(records []byte, next int64, lastEpoch, leaderEpoch int32) (slice, error
 	if err == nil && len(rest) >= lengthEnd {
 		s.largest = lengthEnd + max(0, int(int32(binary.BigEndian.Uint32(rest[8:lengthEnd]))))
 	}
-	for _, b := range whole {
+	first := 0
+	for i, b := range whole {
 		base, last, epoch, err := span(b)
 		if err != nil {
 			return s.orErr(err)
 		}
 		s.largest = max(s.largest, len(b))
 		if last < s.next && len(s.batches) == 0 {
+			first = i + 1
 			continue
 		}
 		if last < base || last < s.next || (base < s.next && len(s.batches) > 0) {
@@ -63,7 +65,7 @@ func cut(records []byte, next int64, lastEpoch, leaderEpoch int32) (slice, error
 			s.suspicious = true
 			return s, nil
 		}
-		s.batches = append(s.batches, b)
+		s.batches = whole[first : i+1 : i+1]
 		s.bytes += len(b)
 		s.next, s.epoch = last+1, epoch
 	}

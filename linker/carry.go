@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"klink/fetcher/batch"
@@ -24,10 +25,21 @@ const freshness = 100 * time.Millisecond
 // the rest of a chunk is given up for others that wait for the fetch budget.
 const slow = time.Second
 
+// entriesPool lends what a chunk of small batches is read into: half as much memory
+// as the chunk itself. mostPooledEntries is the longest list that is kept, 1 MiB.
+var entriesPool = sync.Pool{New: func() any { return new([]plan.Entry) }}
+
+const mostPooledEntries = 8 << 10
+
 // carry brings one chunk to the target. It returns nil when all of it that can
 // be decided is there.
 func (p *partition) carry(ctx, hard context.Context, c *feed.Chunk) *stop {
-	entries, err := plan.ReadEntries(c.Batches, c.Aborted)
+	pooled := entriesPool.Get().(*[]plan.Entry)
+	defer entriesPool.Put(pooled)
+	entries, err := plan.ReadEntries((*pooled)[:0], c.Batches, c.Aborted)
+	if cap(entries) <= mostPooledEntries {
+		*pooled = entries
+	}
 	if err != nil {
 		return halt(state.Corrupt, "fetched at offset %d: %v", c.Next, err)
 	}

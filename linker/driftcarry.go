@@ -35,7 +35,7 @@ func (c *parcel) spans() (all []drift.Span) {
 // driftCarry brings one chunk to the target. All of it is decided first, so that new
 // runs go on record at once, and before what they describe (D2).
 func (p *partition) driftCarry(ctx, hard context.Context, c *feed.Chunk) *stop {
-	entries, err := plan.ReadEntries(c.Batches, c.Aborted)
+	entries, err := plan.ReadEntries(nil, c.Batches, c.Aborted)
 	if err != nil {
 		return halt(state.Corrupt, "fetched at offset %d: %v", c.Next, err)
 	}

@@ -36,7 +36,7 @@ func (p *pieces) read(ctx context.Context, take func(r batch.Record, aborted boo
 		return false, fmt.Errorf("read %s/%d: %w", p.at.Topic, p.at.Partition, err)
 	}
 	defer c.Release()
-	entries, err := plan.ReadEntries(c.Batches, c.Aborted)
+	entries, err := plan.ReadEntries(nil, c.Batches, c.Aborted)
 	if err != nil {
 		return false, fmt.Errorf("read %s/%d from offset %d on: %w", p.at.Topic, p.at.Partition, p.next, err)
 	}

@@ -1,6 +1,9 @@
 package batch
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // Magic returns the format version of an entry (0, 1 or 2), as Split returns
 // them; -1 where the bytes are too few to tell.
@@ -40,6 +43,9 @@ const oldAttributesAt = 17
 // it, and rest begins with it.
 func Split(records []byte) (whole [][]byte, rest []byte, err error) {
 	for len(records) > magicAt {
+		if len(whole) == cap(whole) {
+			whole = slices.Grow(whole, likelyMore(records))
+		}
 		length := int64(int32(binary.BigEndian.Uint32(records[lengthAt:])))
 		magic := int8(records[magicAt])
 		switch {
@@ -57,3 +63,12 @@ func Split(records []byte) (whole [][]byte, rest []byte, err error) {
 	}
 	return whole, records, nil
 }
+
+// likelyMore guesses how many entries follow, from the size of the first: what is
+// small usually has neighbours of its size. At most mostGuessed, since that is memory.
+func likelyMore(records []byte) int {
+	size := int64(int32(binary.BigEndian.Uint32(records[lengthAt:]))) + entryOverhead
+	return min(1+int(int64(len(records))/max(size, oldMinBytes+entryOverhead)), mostGuessed)
+}
+
+const mostGuessed = 4 << 10

@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"klink/fetcher/batch"
 	"klink/fetcher/feed"
@@ -63,13 +64,14 @@ func (e *Entry) blank() (ledger.Reason, bool) {
 // which of them are aborted data. The list of aborted transactions must be the
 // one that came with them: it holds every transaction that ends at or after the
 // offset asked for, so it fits also a first batch that begins below that
-// offset. The error names the first entry that does not hold together.
-func ReadEntries(raw [][]byte, aborted []feed.Aborted) ([]Entry, error) {
-	out := make([]Entry, len(raw))
+// offset. The entries are appended to dst. The error names the first entry that does
+// not hold together.
+func ReadEntries(dst []Entry, raw [][]byte, aborted []feed.Aborted) ([]Entry, error) {
+	out := slices.Grow(dst, len(raw))
 	t := newTransactions(aborted)
 	for i, b := range raw {
-		e := &out[i]
-		e.SizeBytes = len(b)
+		out = append(out, Entry{SizeBytes: len(b)})
+		e := &out[len(out)-1]
 		h, err := batch.ParseHeader(b)
 		switch {
 		case err == nil:

@@ -19,7 +19,7 @@ func TestShowsCompaction(t *testing.T) {
 		"old format, holes hide": {shape{old: true, last: 9, pid: -1}, NotCompacted},
 	} {
 		t.Run(name, func(t *testing.T) {
-			entries, err := ReadEntries([][]byte{plain.bytes(t), c.s.bytes(t)}, nil)
+			entries, err := ReadEntries(nil, [][]byte{plain.bytes(t), c.s.bytes(t)}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

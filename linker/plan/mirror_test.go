@@ -66,7 +66,7 @@ func (l *srcLog) lastEpoch() int32 {
 }
 
 func (m *mirror) chunk(got []stored, a answer) (halt *Step) {
-	entries, err := ReadEntries(a.raw, a.aborted)
+	entries, err := ReadEntries(nil, a.raw, a.aborted)
 	if err != nil {
 		m.t.Fatalf("read entries: %v", err)
 	}

@@ -158,7 +158,7 @@ func (s *script) policy(t *testing.T, args args) {
 // decide plays one answer to its end and tells whether another may follow.
 func (s *script) decide(t *testing.T, f answer) bool {
 	t.Helper()
-	entries, err := ReadEntries(f.raw, f.aborted)
+	entries, err := ReadEntries(nil, f.raw, f.aborted)
 	if err != nil {
 		s.out = append(s.out, "error: "+err.Error())
 		return false

@@ -112,7 +112,7 @@ func (s *sampler) look(ctx context.Context, p feed.Partition, id feed.TopicID, a
 		return Tally{}, 0, err
 	}
 	defer c.Release()
-	entries, err := plan.ReadEntries(c.Batches, c.Aborted)
+	entries, err := plan.ReadEntries(nil, c.Batches, c.Aborted)
 	if err != nil {
 		return Tally{}, 0, feed.NewFault(feed.Corrupt, p, from, err)
 	}
