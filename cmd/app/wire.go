@@ -325,9 +325,7 @@ func (c *clusters) TargetID(ctx context.Context) (string, *linker.Trouble) {
 // storeOpener opens the control topic, once the target answers, and hands it on.
 func storeOpener(dst *kafka.Target, log *slog.Logger, opened func(*control.Store)) func(context.Context) (linker.Store, *linker.Trouble) {
 	return func(ctx context.Context) (linker.Store, *linker.Trouble) {
-		ctx, cancel := context.WithTimeout(ctx, 3*lookTimeout)
-		defer cancel()
-		s, err := control.Open(ctx, control.Options{Client: dst.Control, Logger: log})
+		s, err := control.Open(ctx, control.Options{Client: dst.Control, Patience: 3 * lookTimeout, Logger: log})
 		switch {
 		case err == nil:
 			opened(s)

@@ -106,7 +106,7 @@ func (r *InflowReader) Inflows(ctx context.Context) (map[string]Inflow, error) {
 		}
 		r.log, r.view = log, newView()
 	}
-	if err := r.log.ReadToEnd(ctx, r.view.take); err != nil {
+	if err := readWhole(ctx, r.log, r.view.take); err != nil {
 		r.forget()
 		return nil, err
 	}

@@ -18,7 +18,7 @@ func Read(ctx context.Context, cl *kgo.Client) (*View, error) {
 		return nil, err
 	}
 	v := newView()
-	if err := t.ReadToEnd(ctx, v.take); err != nil {
+	if err := readWhole(ctx, t, v.take); err != nil {
 		return nil, err
 	}
 	return v, nil

@@ -37,7 +37,24 @@ type Options struct {
 	// ReplicationFactor of the topic if it has to be made; 0 is 3, or the
 	// number of brokers where there are fewer.
 	ReplicationFactor int16
-	Logger            *slog.Logger
+	// Patience bounds what Open does before it reads, and after it, and the wait for
+	// each answer as it reads: not the whole, since a large log on a busy machine may
+	// take long, and who began anew each time would never end. 0: nothing but Open's
+	// context bounds it.
+	Patience time.Duration
+	Logger   *slog.Logger
+}
+
+func (o Options) ensure(ctx context.Context, log *ownlog.Log) (created bool, err error) {
+	ctx, cancel := ownlog.Within(ctx, o.Patience)
+	defer cancel()
+	return log.Ensure(ctx, o.ReplicationFactor)
+}
+
+func (o Options) mayProduce(ctx context.Context, log *ownlog.Log) error {
+	ctx, cancel := ownlog.Within(ctx, o.Patience)
+	defer cancel()
+	return log.MayProduce(ctx)
 }
 
 // Store reads and writes the control topic. It is safe for concurrent use.
@@ -78,11 +95,12 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	// A client that saw an earlier topic of this name would refuse this one.
 	s.cl.PurgeTopicsFromProducing(TopicName)
 	var err error
-	if s.created, err = s.tail.Ensure(ctx, o.ReplicationFactor); err == nil {
-		err = s.tail.ReadToEnd(ctx, s.take)
+	if s.created, err = o.ensure(ctx, s.tail); err == nil {
+		s.tail.Patience = o.Patience
+		err = readWhole(ctx, s.tail, s.take)
 	}
 	if err == nil {
-		err = s.tail.MayProduce(ctx)
+		err = o.mayProduce(ctx, s.tail)
 	}
 	if err != nil {
 		s.Close()
@@ -162,7 +180,7 @@ func (s *Store) reread(ctx context.Context) error {
 		return err
 	}
 	fresh := newView()
-	if err := s.tail.ReadToEnd(ctx, fresh.take); err != nil {
+	if err := readWhole(ctx, s.tail, fresh.take); err != nil {
 		return err
 	}
 	s.mu.Lock()

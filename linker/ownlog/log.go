@@ -40,6 +40,18 @@ type Log struct {
 	gone       int // looks in a row that did not find the pinned topic
 	partitions int
 	next       int64
+
+	// Patience bounds each answer that ReadToEnd waits for; 0 for no bound but the
+	// context's.
+	Patience time.Duration
+}
+
+// Within is context.WithTimeout, without a timeout for 0.
+func Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if d <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, d)
 }
 
 // New returns a Log that is at its topic's offset 0 and has asked nobody yet. Close
@@ -149,7 +161,7 @@ const mostDeaths = 3
 func (t *Log) ReadToEnd(ctx context.Context, take func([]*kgo.Record) error) error {
 	end, deaths := int64(-1), 0
 	for end < 0 || t.next < end {
-		got, err := t.Fetch(ctx, 0)
+		got, err := t.patientFetch(ctx)
 		if kgo.IsRetryableBrokerErr(err) && deaths < mostDeaths && Pause(ctx, SettleWait) {
 			deaths++
 			continue
@@ -168,6 +180,12 @@ func (t *Log) ReadToEnd(ctx context.Context, take func([]*kgo.Record) error) err
 		}
 	}
 	return nil
+}
+
+func (t *Log) patientFetch(ctx context.Context) (Fetched, error) {
+	ctx, cancel := Within(ctx, t.Patience)
+	defer cancel()
+	return t.Fetch(ctx, 0)
 }
 
 // recover deals with answers that a moved leader, or a log that does not begin
