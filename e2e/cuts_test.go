@@ -369,10 +369,10 @@ func cutRound(t testing.TB, p pair, b *board, all []*victim, round int, load lab
 	}
 	b.armed.Store(true)
 	k := startKlink(t, "-c", linksFile(t, p, all, func(v *victim) []string { return []string{v.old(), v.fresh(round)} }))
-	grown := 1
+	partitions := make(map[*victim]int)
 	awaitMade(t, all, func(v *victim) {
-		grown++
-		addPartitions(t, p.src, v.fresh(round), grown)
+		partitions[v]++
+		addPartitions(t, p.src, v.fresh(round), 1+partitions[v])
 	})
 	made := time.Since(begun)
 	b.armed.Store(false)
