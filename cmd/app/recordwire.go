@@ -47,9 +47,9 @@ func writable(ctx context.Context, r *recorded) error {
 // openControl opens a control topic that was read before, so that this does not
 // make it.
 func openControl(ctx context.Context, r *recorded) (*control.Store, error) {
-	within, cancel := context.WithTimeout(ctx, lookTimeout)
+	within, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	return control.Open(within, control.Options{Client: r.dst.Control, Logger: slog.New(slog.DiscardHandler)})
+	return control.Open(within, control.Options{Client: r.dst.Control, Patience: lookTimeout, Logger: slog.New(slog.DiscardHandler)})
 }
 
 // auditBook is the record of some links.

@@ -19,9 +19,13 @@ import (
 	"klink/linker/topics"
 )
 
-// openTimeout bounds the opening of the control topic for writing: a failover goes
-// on without it.
-const openTimeout = 3 * time.Second
+// openTimeout bounds each wait as the control topic is opened for writing, and
+// readTimeout the whole, which is long where the topic is: a failover goes on without
+// it.
+const (
+	openTimeout = 3 * time.Second
+	readTimeout = 30 * time.Second
+)
 
 // openSwitch opens the configuration's only link for a switch.
 func openSwitch(ctx context.Context, cfg *config.Config, access SwitchAccess) (Switcher, error) {
@@ -117,9 +121,9 @@ func (w *switcher) store(ctx context.Context, access SwitchAccess) (switchover.S
 	if access == LookOnly {
 		return switchover.Recorded(w.view, nil), nil
 	}
-	within, cancel := context.WithTimeout(ctx, openTimeout)
+	within, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	s, err := control.Open(within, control.Options{Client: w.dst.Control, Logger: slog.New(slog.DiscardHandler)})
+	s, err := control.Open(within, control.Options{Client: w.dst.Control, Patience: openTimeout, Logger: slog.New(slog.DiscardHandler)})
 	switch {
 	case err == nil:
 		w.onClose(s.Close)
