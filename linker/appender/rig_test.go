@@ -128,9 +128,9 @@ func (r *rig) client(role string, more ...kgo.Opt) *kgo.Client {
 		dials.Add(1)
 		switch {
 		case err == nil && role == "fast":
-			c = &forgetful{Conn: c, lose: &r.loseAnswer}
+			c = &forgetful{Conn: c, lose: &r.loseAnswer, key: int16(kmsg.Produce)}
 		case err == nil && (role == "markers" || role == "bulks"):
-			c = &forgetful{Conn: c, lose: &r.loseMarkers}
+			c = &forgetful{Conn: c, lose: &r.loseMarkers, key: int16(kmsg.WriteTxnMarkers)}
 		}
 		return c, err
 	}
@@ -142,16 +142,25 @@ func (r *rig) client(role string, more ...kgo.Opt) *kgo.Client {
 	return cl
 }
 
-// forgetful loses an answer: it reads it, so the broker has done its work, and
-// then ends the connection.
+// forgetful loses an answer to a kind of request: it reads it, so the broker has done
+// its work, and then ends the connection. Clients ask for metadata whenever they like.
 type forgetful struct {
 	net.Conn
 	lose *atomic.Bool
+	key  int16
+	sent atomic.Bool // the last request is of that kind
+}
+
+func (f *forgetful) Write(b []byte) (int, error) {
+	if len(b) >= 6 { // after its size, kgo writes a request at once
+		f.sent.Store(int16(binary.BigEndian.Uint16(b[4:])) == f.key)
+	}
+	return f.Conn.Write(b)
 }
 
 func (f *forgetful) Read(b []byte) (int, error) {
 	n, err := f.Conn.Read(b)
-	if err == nil && f.lose.CompareAndSwap(true, false) {
+	if err == nil && f.sent.Load() && f.lose.CompareAndSwap(true, false) {
 		f.Close()
 		return 0, io.EOF
 	}
