@@ -130,7 +130,7 @@ func (r *rig) client(role string, more ...kgo.Opt) *kgo.Client {
 		case err == nil && role == "fast":
 			c = &forgetful{Conn: c, lose: &r.loseAnswer, key: int16(kmsg.Produce)}
 		case err == nil && (role == "markers" || role == "bulks"):
-			c = &forgetful{Conn: c, lose: &r.loseMarkers, key: int16(kmsg.WriteTxnMarkers)}
+			c = &forgetful{Conn: c, lose: &r.loseMarkers, key: anyRequest}
 		}
 		return c, err
 	}
@@ -142,8 +142,11 @@ func (r *rig) client(role string, more ...kgo.Opt) *kgo.Client {
 	return cl
 }
 
-// forgetful loses an answer to a kind of request: it reads it, so the broker has done
-// its work, and then ends the connection. Clients ask for metadata whenever they like.
+const anyRequest = -1
+
+// forgetful loses an answer to a kind of request, or the next one: it reads it, so the
+// broker has done its work, and then ends the connection. Clients ask for metadata
+// whenever they like.
 type forgetful struct {
 	net.Conn
 	lose *atomic.Bool
@@ -153,7 +156,7 @@ type forgetful struct {
 
 func (f *forgetful) Write(b []byte) (int, error) {
 	if len(b) >= 6 { // after its size, kgo writes a request at once
-		f.sent.Store(int16(binary.BigEndian.Uint16(b[4:])) == f.key)
+		f.sent.Store(f.key == anyRequest || int16(binary.BigEndian.Uint16(b[4:])) == f.key)
 	}
 	return f.Conn.Write(b)
 }
