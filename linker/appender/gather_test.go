@@ -38,7 +38,9 @@ func TestRunsTravelTogether(t *testing.T) {
 		wg.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		if requests > 4*batches { // without company it would be 8 times
+		// Without company it would be one for each, with all the company there is one in
+		// eight; how many find it is up to the scheduler.
+		if requests > partitions*batches*3/4 {
 			t.Errorf("%d requests for %d batches of %d partitions", requests, batches, partitions)
 		}
 	})
