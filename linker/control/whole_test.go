@@ -2,13 +2,17 @@ package control
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"klink/linker/state"
 )
@@ -88,5 +92,22 @@ func TestAWholeLogTellsTombstonesFromNothing(t *testing.T) {
 		if got, want := v.Problems().Malformed > 0, value != nil; got != want {
 			t.Errorf("%v: malformed %v", value, got)
 		}
+	}
+}
+
+// A log that gives no answer within the patience is trouble that is told, however long
+// its reader would wait in all.
+func TestOpenEndsWhereNothingComes(t *testing.T) {
+	c := newCluster(t)
+	cl := newClient(t, c)
+	open(t, cl)
+	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Err: kerr.KafkaStorageError, Count: -1})
+	ctx := testContext(t)
+	s, err := Open(ctx, Options{Client: newClient(t, c), Patience: time.Second, Logger: quiet()})
+	if err == nil {
+		s.Close()
+	}
+	if !errors.Is(err, kerr.KafkaStorageError) || ctx.Err() != nil {
+		t.Errorf("%v", err)
 	}
 }

@@ -161,16 +161,9 @@ const mostDeaths = 3
 func (t *Log) ReadToEnd(ctx context.Context, take func([]*kgo.Record) error) error {
 	end, deaths := int64(-1), 0
 	for end < 0 || t.next < end {
-		got, err := t.patientFetch(ctx)
-		if kgo.IsRetryableBrokerErr(err) && deaths < mostDeaths && Pause(ctx, SettleWait) {
-			deaths++
-			continue
-		}
+		got, err := t.answer(ctx, &deaths)
 		if err != nil {
-			if err = t.recover(ctx, err); err != nil {
-				return err
-			}
-			continue
+			return err
 		}
 		if end < 0 {
 			end = got.End
@@ -182,10 +175,23 @@ func (t *Log) ReadToEnd(ctx context.Context, take func([]*kgo.Record) error) err
 	return nil
 }
 
-func (t *Log) patientFetch(ctx context.Context) (Fetched, error) {
+// answer asks until it is answered, within Patience, whatever stands in the way.
+func (t *Log) answer(ctx context.Context, deaths *int) (Fetched, error) {
 	ctx, cancel := Within(ctx, t.Patience)
 	defer cancel()
-	return t.Fetch(ctx, 0)
+	for {
+		got, err := t.Fetch(ctx, 0)
+		if err == nil {
+			return got, nil
+		}
+		if kgo.IsRetryableBrokerErr(err) && *deaths < mostDeaths && Pause(ctx, SettleWait) {
+			*deaths++
+			continue
+		}
+		if err := t.recover(ctx, err); err != nil {
+			return Fetched{}, err
+		}
+	}
 }
 
 // recover deals with answers that a moved leader, or a log that does not begin
