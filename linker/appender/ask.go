@@ -187,12 +187,12 @@ func (a *Appender) byLeader(targets []Target, note func(Target, int32, error)) m
 		}
 		all = append(all, routed{t, l})
 	}
+	slices.SortFunc(all, func(a, b routed) int { return cmp.Compare(a.leader.Broker, b.leader.Broker) })
 	return runs(all, func(r routed) int32 { return r.leader.Broker })
 }
 
-// runs groups what it sorts in place; of each key the targets are side by side.
-func runs[K cmp.Ordered](all []routed, key func(routed) K) map[K][]routed {
-	slices.SortStableFunc(all, func(a, b routed) int { return cmp.Compare(key(a), key(b)) })
+// runs groups what is sorted by a key. The groups share memory with all.
+func runs[K comparable](all []routed, key func(routed) K) map[K][]routed {
 	out := make(map[K][]routed)
 	for lo := 0; lo < len(all); {
 		hi := lo + 1
@@ -211,7 +211,12 @@ type topicRuns map[string][]routed
 
 func byTopic(about []routed) topicRuns {
 	all := slices.Clone(about)
-	slices.SortFunc(all, func(a, b routed) int { return cmp.Compare(a.Partition, b.Partition) })
+	slices.SortFunc(all, func(a, b routed) int {
+		if c := cmp.Compare(a.Topic, b.Topic); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.Partition, b.Partition)
+	})
 	return runs(all, func(r routed) string { return r.Topic })
 }
 
