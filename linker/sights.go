@@ -14,10 +14,6 @@ import (
 // most.
 const sightEvery = 4 * time.Second
 
-// sightCounts is how long a sighting can be told of. One that is older than blindAfter
-// changed what is shown, so that a state with its time is on record by then.
-func (l *Link) sightCounts() time.Duration { return blindAfter + 2*l.paced(recordEvery) }
-
 // recordSights tells, where it is time, when this process last saw the ends that are
 // on record under its name, and takes off the record what nobody needs any more. As
 // the link ends it tells it for the last time.
@@ -29,8 +25,11 @@ func (l *Link) recordSights(ctx context.Context) error {
 	if !due {
 		return nil
 	}
+	// What is older than blindAfter changed what is shown, and a state with its time is
+	// on record by two rounds later.
+	since := now.Add(-blindAfter - 2*round)
 	recorded := store.Recorded(l.o.Name)
-	w := control.Witness{Link: l.o.Name, Worker: l.o.Worker, Recorded: recorded, Since: now.Add(-l.sightCounts()),
+	w := control.Witness{Link: l.o.Name, Worker: l.o.Worker, Recorded: recorded, Since: since,
 		SourceID: func(topic string) feed.TopicID { r, _ := store.Topic(l.o.Name, topic); return r.SourceID },
 		Seen:     l.sighting}
 	if err := store.PutSights(ctx, w.Sights()); err != nil {
