@@ -106,7 +106,7 @@ func malformed(format string, args ...any) error {
 }
 
 // batchError adds to err the batch it is about.
-func batchError(h Header, err error) error {
+func batchError(h *Header, err error) error {
 	return fmt.Errorf("batch at offset %d (%s): %w", h.BaseOffset, h.Codec(), err)
 }
 

@@ -129,16 +129,16 @@ func TestFixturesAgreeWithJavaConsumer(t *testing.T) {
 // The fixtures hold what they were made for: a broker that stops making it would
 // leave the other tests empty.
 func TestFixturesShowWhatTheyAreFor(t *testing.T) {
-	want := map[string][]func(Header) bool{
-		"transactions":           {Header.IsControl, Header.IsTransactional},
-		"append-time-none":       {Header.LogAppendTime},
-		"append-time-zstd":       {Header.LogAppendTime},
-		"compacted-none":         {Header.HasHoles, Header.HasDeleteHorizon},
-		"compacted-zstd":         {Header.HasHoles, Header.HasDeleteHorizon},
-		"compacted-transactions": {Header.HasHoles, Header.IsControl, Header.IsTransactional},
+	want := map[string][]func(*Header) bool{
+		"transactions":           {(*Header).IsControl, (*Header).IsTransactional},
+		"append-time-none":       {(*Header).LogAppendTime},
+		"append-time-zstd":       {(*Header).LogAppendTime},
+		"compacted-none":         {(*Header).HasHoles, (*Header).HasDeleteHorizon},
+		"compacted-zstd":         {(*Header).HasHoles, (*Header).HasDeleteHorizon},
+		"compacted-transactions": {(*Header).HasHoles, (*Header).IsControl, (*Header).IsTransactional},
 	}
 	for _, codec := range allCodecs {
-		is := func(h Header) bool { return h.Codec() == codec }
+		is := func(h *Header) bool { return h.Codec() == codec }
 		want["java-"+codec.String()] = append(want["java-"+codec.String()], is)
 		want["franz-"+codec.String()] = append(want["franz-"+codec.String()], is)
 	}
@@ -148,7 +148,7 @@ func TestFixturesShowWhatTheyAreFor(t *testing.T) {
 		for i, check := range checks {
 			found := false
 			for _, h := range f.headers {
-				found = found || check(h)
+				found = found || check(&h)
 			}
 			if !found {
 				t.Errorf("%s does not show its property %d: %+v", f.name, i, f.headers)
@@ -179,7 +179,7 @@ func TestFixturesSurviveRewriting(t *testing.T) {
 					}
 					wantRecords(t, recordsOf(t, pieces), records)
 				}
-				if Mergeable(h) != nil {
+				if Mergeable(&h) != nil {
 					continue
 				}
 				if len(want) > 0 && h.BaseOffset != want[len(want)-1].Offset+1 {

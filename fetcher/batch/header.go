@@ -89,48 +89,63 @@ type Header struct {
 // ParseHeader returns the header of b, which must be one whole v2 batch as
 // Split returns it. Message sets of magic 0 and 1 give ErrOldFormat, everything
 // else that does not hold together ErrMalformed. The CRC is not checked.
-func ParseHeader(b []byte) (Header, error) {
+func ParseHeader(b []byte) (h Header, err error) {
+	err = h.Parse(b)
+	return h, err
+}
+
+// Parse is ParseHeader into h, for those who read many: to hand a header on by
+// value costs more than to parse it. With an error h is empty.
+func (h *Header) Parse(b []byte) error {
 	if len(b) < HeaderLen {
+		*h = Header{}
 		if m := Magic(b); m == 0 || m == 1 {
-			return Header{}, ErrOldFormat
+			return ErrOldFormat
 		}
-		return Header{}, malformed("%d bytes, a header has %d", len(b), HeaderLen)
+		return malformed("%d bytes, a header has %d", len(b), HeaderLen)
 	}
 	be := binary.BigEndian
-	h := Header{
-		BaseOffset:      int64(be.Uint64(b[baseOffsetAt:])),
-		Length:          int32(be.Uint32(b[lengthAt:])),
-		LeaderEpoch:     int32(be.Uint32(b[leaderEpochAt:])),
-		Magic:           int8(b[magicAt]),
-		CRC:             be.Uint32(b[crcAt:]),
-		Attributes:      int16(be.Uint16(b[attributesAt:])),
-		LastOffsetDelta: int32(be.Uint32(b[lastOffsetDeltaAt:])),
-		FirstTimestamp:  int64(be.Uint64(b[firstTimestampAt:])),
-		MaxTimestamp:    int64(be.Uint64(b[maxTimestampAt:])),
-		ProducerID:      int64(be.Uint64(b[producerIDAt:])),
-		ProducerEpoch:   int16(be.Uint16(b[producerEpochAt:])),
-		BaseSequence:    int32(be.Uint32(b[baseSequenceAt:])),
-		Count:           int32(be.Uint32(b[countAt:])),
+	h.BaseOffset = int64(be.Uint64(b[baseOffsetAt:]))
+	h.Length = int32(be.Uint32(b[lengthAt:]))
+	h.LeaderEpoch = int32(be.Uint32(b[leaderEpochAt:]))
+	h.Magic = int8(b[magicAt])
+	h.CRC = be.Uint32(b[crcAt:])
+	h.Attributes = int16(be.Uint16(b[attributesAt:]))
+	h.LastOffsetDelta = int32(be.Uint32(b[lastOffsetDeltaAt:]))
+	h.FirstTimestamp = int64(be.Uint64(b[firstTimestampAt:]))
+	h.MaxTimestamp = int64(be.Uint64(b[maxTimestampAt:]))
+	h.ProducerID = int64(be.Uint64(b[producerIDAt:]))
+	h.ProducerEpoch = int16(be.Uint16(b[producerEpochAt:]))
+	h.BaseSequence = int32(be.Uint32(b[baseSequenceAt:]))
+	h.Count = int32(be.Uint32(b[countAt:]))
+	err := h.check(len(b))
+	if err != nil {
+		*h = Header{}
 	}
+	return err
+}
+
+// check tells whether h can be the header of an entry of so many bytes.
+func (h *Header) check(size int) error {
 	switch {
 	case h.Magic == 0 || h.Magic == 1:
-		return Header{}, ErrOldFormat
+		return ErrOldFormat
 	case h.Magic != currentMagic:
-		return Header{}, malformed("magic %d", h.Magic)
-	case int64(h.Length)+entryOverhead != int64(len(b)):
-		return Header{}, malformed("length %d in an entry of %d bytes", h.Length, len(b))
+		return malformed("magic %d", h.Magic)
+	case int64(h.Length)+entryOverhead != int64(size):
+		return malformed("length %d in an entry of %d bytes", h.Length, size)
 	case h.BaseOffset < 0 || h.BaseOffset > maxBaseOffset:
-		return Header{}, malformed("base offset %d", h.BaseOffset)
+		return malformed("base offset %d", h.BaseOffset)
 	case h.LastOffsetDelta < 0:
-		return Header{}, malformed("last offset delta %d", h.LastOffsetDelta)
+		return malformed("last offset delta %d", h.LastOffsetDelta)
 	case h.Count < 0 || int64(h.Count) > int64(h.LastOffsetDelta)+1:
-		return Header{}, malformed("%d records up to offset delta %d", h.Count, h.LastOffsetDelta)
+		return malformed("%d records up to offset delta %d", h.Count, h.LastOffsetDelta)
 	}
-	return h, nil
+	return nil
 }
 
 // put writes h to the first HeaderLen bytes of b, the CRC as it stands in h.
-func (h Header) put(b []byte) {
+func (h *Header) put(b []byte) {
 	be := binary.BigEndian
 	be.PutUint64(b[baseOffsetAt:], uint64(h.BaseOffset))
 	be.PutUint32(b[lengthAt:], uint32(h.Length))
@@ -148,44 +163,44 @@ func (h Header) put(b []byte) {
 }
 
 // LastOffset returns the last offset the batch stands for (inclusive).
-func (h Header) LastOffset() int64 { return h.BaseOffset + int64(h.LastOffsetDelta) }
+func (h *Header) LastOffset() int64 { return h.BaseOffset + int64(h.LastOffsetDelta) }
 
 // NextOffset returns the offset that follows the batch.
-func (h Header) NextOffset() int64 { return h.LastOffset() + 1 }
+func (h *Header) NextOffset() int64 { return h.LastOffset() + 1 }
 
 // Codec returns how the records are compressed.
-func (h Header) Codec() Codec { return Codec(h.Attributes & codecMask) }
+func (h *Header) Codec() Codec { return Codec(h.Attributes & codecMask) }
 
 // IsTransactional reports whether the batch was written in a transaction.
-func (h Header) IsTransactional() bool { return h.Attributes&transactionalBit != 0 }
+func (h *Header) IsTransactional() bool { return h.Attributes&transactionalBit != 0 }
 
 // IsControl reports whether the batch holds control records (transaction
 // markers and the like), which no consumer sees.
-func (h Header) IsControl() bool { return h.Attributes&controlBit != 0 }
+func (h *Header) IsControl() bool { return h.Attributes&controlBit != 0 }
 
 // HasDeleteHorizon reports whether the log cleaner stamped the batch with the
 // time at which its tombstones go (KIP-534).
-func (h Header) HasDeleteHorizon() bool { return h.Attributes&deleteHorizonBit != 0 }
+func (h *Header) HasDeleteHorizon() bool { return h.Attributes&deleteHorizonBit != 0 }
 
 // LogAppendTime reports whether every record has MaxTimestamp, the broker's
 // clock, for its timestamp.
-func (h Header) LogAppendTime() bool { return h.Attributes&logAppendTimeBit != 0 }
+func (h *Header) LogAppendTime() bool { return h.Attributes&logAppendTimeBit != 0 }
 
 // HasHoles reports whether compaction removed records from the batch: a broker
 // refuses such a batch from a client. An emptied batch has holes.
-func (h Header) HasHoles() bool { return h.Count != h.LastOffsetDelta+1 }
+func (h *Header) HasHoles() bool { return h.Count != h.LastOffsetDelta+1 }
 
 // CheckCRC reports with ErrCRC whether the bytes of the v2 batch b differ from
 // those its producer or broker made the checksum for.
 func CheckCRC(b []byte) error {
-	h, err := ParseHeader(b)
-	if err != nil {
+	var h Header
+	if err := h.Parse(b); err != nil {
 		return err
 	}
-	return checkCRC(h, b)
+	return checkCRC(&h, b)
 }
 
-func checkCRC(h Header, b []byte) error {
+func checkCRC(h *Header, b []byte) error {
 	if got := crc32.Checksum(b[attributesAt:], castagnoli); got != h.CRC {
 		return fmt.Errorf("%w: batch at offset %d says %08x, its bytes say %08x", ErrCRC, h.BaseOffset, h.CRC, got)
 	}

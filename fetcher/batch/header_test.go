@@ -41,13 +41,13 @@ func TestParseHeaderAgreesWithKmsg(t *testing.T) {
 }
 
 func TestPredicates(t *testing.T) {
-	predicates := map[string]func(Header) bool{
-		"transactional": Header.IsTransactional, "control": Header.IsControl,
-		"horizon": Header.HasDeleteHorizon, "append time": Header.LogAppendTime,
+	predicates := map[string]func(*Header) bool{
+		"transactional": (*Header).IsTransactional, "control": (*Header).IsControl,
+		"horizon": (*Header).HasDeleteHorizon, "append time": (*Header).LogAppendTime,
 	}
 	for name, bit := range map[string]int16{"append time": 0x08, "transactional": 0x10, "control": 0x20, "horizon": 0x40} {
 		for of, is := range predicates {
-			if got := is(Header{Attributes: bit}); got != (of == name) {
+			if got := is(&Header{Attributes: bit}); got != (of == name) {
 				t.Errorf("bit %02x: %s is %v", bit, of, got)
 			}
 		}
@@ -56,7 +56,7 @@ func TestPredicates(t *testing.T) {
 		count, delta int32
 		holes        bool
 	}{{1, 0, false}, {10, 9, false}, {9, 9, true}, {0, 0, true}} {
-		if got := (Header{Count: tc.count, LastOffsetDelta: tc.delta}).HasHoles(); got != tc.holes {
+		if got := (&Header{Count: tc.count, LastOffsetDelta: tc.delta}).HasHoles(); got != tc.holes {
 			t.Errorf("%d records up to %d: holes %v", tc.count, tc.delta, got)
 		}
 	}

@@ -41,7 +41,8 @@ const (
 // version 0, which they extend, and what follows the fields known here is
 // skipped: so ControlRecordType and EndTransactionMarker have it.
 func ParseMarker(b []byte) (Marker, error) {
-	h, err := openBatch(b)
+	var h Header
+	err := openBatch(&h, b)
 	if err != nil {
 		return Marker{}, err
 	}

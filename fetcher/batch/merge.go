@@ -17,14 +17,14 @@ type MergeOptions struct {
 
 // Mergeable reports with a *NotMergeableError why the batch with header h can
 // never be part of a merge, nil if it can.
-func Mergeable(h Header) error {
+func Mergeable(h *Header) error {
 	if o := obstacle(h); o != 0 {
 		return &NotMergeableError{Base: h.BaseOffset, Obstacle: o}
 	}
 	return nil
 }
 
-func obstacle(h Header) Obstacle {
+func obstacle(h *Header) Obstacle {
 	switch {
 	case h.IsControl():
 		return Control
@@ -58,7 +58,7 @@ func Merge(dst []byte, batches [][]byte, opt MergeOptions) (out []byte, merged i
 	}
 	first, err := ParseHeader(batches[0])
 	if err != nil {
-		return dst, 0, mergeError(0, first, err)
+		return dst, 0, mergeError(0, &first, err)
 	}
 	m := merger{
 		codec: first.Codec(), base: first.BaseOffset,
@@ -94,14 +94,15 @@ func (m merger) run(dst []byte, batches [][]byte) (out []byte, merged int, err e
 	}
 	b := newBuilder(dst, m.codec, scratch)
 	next, sources := m.base, 0
+	var h Header
 	for i, raw := range batches {
 		if sources += len(raw); i >= 2 && m.codec != CodecNone && sources > m.maxBytes {
 			break
 		}
 		mark := b.mark()
-		h, err := m.add(&b, raw, next)
+		err := m.add(&b, raw, next, &h)
 		if err != nil && !errors.Is(err, ErrLimit) {
-			return dst, 0, mergeError(i, h, err)
+			return dst, 0, mergeError(i, &h, err)
 		}
 		if err != nil || m.full(&b) {
 			b.backTo(mark)
@@ -139,21 +140,21 @@ func (m merger) expectedBytes(batches [][]byte) int {
 	return sum
 }
 
-// add appends the records of one batch, which must begin at offset next.
-func (m merger) add(b *builder, raw []byte, next int64) (Header, error) {
-	h, err := openBatch(raw)
-	if err != nil {
-		return h, err
+// add appends the records of one batch, which must begin at offset next. Its
+// header is put into h.
+func (m merger) add(b *builder, raw []byte, next int64, h *Header) error {
+	if err := openBatch(h, raw); err != nil {
+		return err
 	}
 	if o := obstacle(h); o != 0 {
-		return h, &NotMergeableError{Obstacle: o}
+		return &NotMergeableError{Obstacle: o}
 	}
 	if h.BaseOffset != next {
-		return h, &NotMergeableError{Obstacle: Gap}
+		return &NotMergeableError{Obstacle: Gap}
 	}
 	body, scratch, err := bodyOf(h, raw, m.maxBody)
 	if err != nil {
-		return h, err
+		return err
 	}
 	defer scratch.release()
 	c := newCursor(h, body)
@@ -164,14 +165,14 @@ func (m merger) add(b *builder, raw []byte, next int64) (Header, error) {
 			err = c.payload(record, &r)
 		}
 		if err != nil || !ok {
-			return h, err
+			return err
 		}
 		b.add(c.timestamp(record), record.payload)
 	}
 }
 
 // mergeError adds to err which batch it is about.
-func mergeError(index int, h Header, err error) error {
+func mergeError(index int, h *Header, err error) error {
 	var refused *NotMergeableError
 	switch {
 	case errors.Is(err, ErrOldFormat):

@@ -113,7 +113,7 @@ func TestMergeable(t *testing.T) {
 		Empty: {LastOffsetDelta: 2}, Holes: {Count: 2, LastOffsetDelta: 2},
 	} {
 		var got *NotMergeableError
-		err := Mergeable(h)
+		err := Mergeable(&h)
 		if (want == 0) != (err == nil) || want != 0 && (!errors.As(err, &got) || got.Obstacle != want) {
 			t.Errorf("%v: %v", want, err)
 		}

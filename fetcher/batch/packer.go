@@ -71,19 +71,19 @@ func (p *packer) load(b []byte) error {
 		// What is uncompressed was bounded by then, and is no larger encoded anew.
 		return p.gather(oldRecords(b, p.opt.Limits), math.MaxInt)
 	}
-	h, err := openBatch(b)
-	if err != nil {
+	var h Header
+	if err := openBatch(&h, b); err != nil {
 		return err
 	}
 	if h.IsControl() {
 		return ErrControl
 	}
-	body, scratch, err := bodyOf(h, b, p.opt.Limits.maxUncompressed())
+	body, scratch, err := bodyOf(&h, b, p.opt.Limits.maxUncompressed())
 	if err != nil {
 		return err
 	}
 	p.source, p.payloads = scratch, body
-	c := newCursor(h, body)
+	c := newCursor(&h, body)
 	var r Record // only to see that the payload is sound
 	for {
 		raw, ok, err := c.next()

@@ -35,6 +35,12 @@ func TestPad(t *testing.T) {
 	}
 }
 
+// opened is openBatch for where a header by value is handier.
+func opened(b []byte) (h Header, err error) {
+	err = openBatch(&h, b)
+	return h, err
+}
+
 // The largest batches, and what the comment on PadOptions says of their size.
 func TestPadSizes(t *testing.T) {
 	for codec, perRecord := range map[Codec]float64{CodecNone: 9, CodecGzip: 1.45, CodecSnappy: 4.1, CodecLZ4: 4.1, CodecZstd: 0.8} {
@@ -42,7 +48,7 @@ func TestPadSizes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h, err := openBatch(b); err != nil || h.Count != MaxPadCount {
+		if h, err := opened(b); err != nil || h.Count != MaxPadCount {
 			t.Fatalf("%+v, %v", h, err)
 		}
 		if got := float64(len(b)) / MaxPadCount; got > perRecord {
@@ -136,7 +142,7 @@ func TestPadsConcurrently(t *testing.T) {
 				if err := Patch(b, Fields{Identity{int64(worker), 0}, i}); err != nil {
 					t.Error(err)
 				}
-				if h, err := openBatch(b); err != nil || h.Count != count {
+				if h, err := opened(b); err != nil || h.Count != count {
 					t.Errorf("%+v, %v", h, err)
 				}
 			}

@@ -47,12 +47,12 @@ type rawRecord struct {
 // declares (B9).
 type cursor struct {
 	body []byte // what is left of it
-	h    Header
+	h    *Header
 	seen int32
 	last int64 // offset delta of the record before; -1 at first
 }
 
-func newCursor(h Header, body []byte) cursor { return cursor{body: body, h: h, last: -1} }
+func newCursor(h *Header, body []byte) cursor { return cursor{body: body, h: h, last: -1} }
 
 // next returns the next record; ok is false at the end, which is then checked.
 func (c *cursor) next() (r rawRecord, ok bool, err error) {

@@ -41,18 +41,18 @@ func Records(b []byte, lim Limits) iter.Seq2[Record, error] {
 		return oldRecords(b, lim)
 	}
 	return func(yield func(Record, error) bool) {
-		h, err := openBatch(b)
-		if err != nil {
+		var h Header
+		if err := openBatch(&h, b); err != nil {
 			yield(Record{}, err)
 			return
 		}
-		body, scratch, err := bodyOf(h, b, lim.maxUncompressed())
+		body, scratch, err := bodyOf(&h, b, lim.maxUncompressed())
 		if err != nil {
 			yield(Record{}, err)
 			return
 		}
 		defer scratch.release()
-		c := newCursor(h, body)
+		c := newCursor(&h, body)
 		var r Record
 		for {
 			raw, ok, err := c.next()
@@ -82,22 +82,23 @@ func (c *cursor) payload(raw rawRecord, r *Record) error {
 	return nil
 }
 
-// openBatch returns the header of b after checking its CRC (B4).
-func openBatch(b []byte) (Header, error) {
-	h, err := ParseHeader(b)
+// openBatch parses the header of b into h and checks the CRC (B4). With an error
+// h is empty.
+func openBatch(h *Header, b []byte) error {
+	err := h.Parse(b)
 	if err != nil {
-		return Header{}, err
+		return err
 	}
-	if err := checkCRC(h, b); err != nil {
-		return Header{}, err
+	if err = checkCRC(h, b); err != nil {
+		*h = Header{}
 	}
-	return h, nil
+	return err
 }
 
 // bodyOf returns the records of b uncompressed: a part of b where they are not
 // compressed, else bytes of a scratch buffer, which the caller releases when it
 // is done with them.
-func bodyOf(h Header, b []byte, maxBytes int) (body []byte, scratch *buffer, err error) {
+func bodyOf(h *Header, b []byte, maxBytes int) (body []byte, scratch *buffer, err error) {
 	body = b[HeaderLen:]
 	if h.Codec() == CodecNone || h.Count == 0 && len(body) == 0 {
 		return body, nil, nil

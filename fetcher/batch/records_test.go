@@ -46,7 +46,8 @@ func TestRecordsAgreeWithOracle(t *testing.T) {
 // bytes, whatever they are.
 func plainBatch(count, lastDelta int32, body []byte) []byte {
 	b := append(make([]byte, HeaderLen), body...)
-	Header{Magic: 2, Length: int32(len(b) - 12), LastOffsetDelta: lastDelta, Count: count}.put(b)
+	h := Header{Magic: 2, Length: int32(len(b) - 12), LastOffsetDelta: lastDelta, Count: count}
+	h.put(b)
 	resealCRC(b)
 	return b
 }

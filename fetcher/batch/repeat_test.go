@@ -15,7 +15,7 @@ import (
 // next surviving record for each offset.
 func wantRepeats(tb rapid.TB, p Recoded, survivors []Record, opt RecodeOptions) {
 	tb.Helper()
-	h, err := openBatch(p.Bytes)
+	h, err := opened(p.Bytes)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -165,11 +165,11 @@ func TestRepeatIsBounded(t *testing.T) {
 				if cost := after.TotalAlloc - before.TotalAlloc; cost > 64<<20 {
 					t.Errorf("%s: %d bytes allocated", codec, cost)
 				}
-				h, err := openBatch(first.Bytes)
+				h, err := opened(first.Bytes)
 				if err != nil || first.Base != 0 || first.Count == 0 {
 					t.Fatalf("%+v, %v", first.Count, err)
 				}
-				body, scratch, err := bodyOf(h, first.Bytes, DefaultMaxBatchBytes)
+				body, scratch, err := bodyOf(&h, first.Bytes, DefaultMaxBatchBytes)
 				if err != nil {
 					t.Fatalf("%s: more than a batch's limit uncompressed: %v", codec, err)
 				}
@@ -201,11 +201,11 @@ func TestRepeatLeavesAByteForEachRecord(t *testing.T) {
 		t.Fatalf("%v, %v", spansOf(pieces), err)
 	}
 	for _, p := range pieces {
-		if h, err := openBatch(p.Bytes); err != nil || h.Count > MaxRepeatCount || len(p.Bytes)-HeaderLen < int(h.Count) {
+		if h, err := opened(p.Bytes); err != nil || h.Count > MaxRepeatCount || len(p.Bytes)-HeaderLen < int(h.Count) {
 			t.Fatalf("%d records in %d bytes, %v", h.Count, len(p.Bytes), err)
 		}
 	}
-	if h, err := openBatch(pieces[0].Bytes); err != nil || h.Codec() != CodecLZ4 {
+	if h, err := opened(pieces[0].Bytes); err != nil || h.Codec() != CodecLZ4 {
 		t.Fatalf("%s, %v", h.Codec(), err)
 	}
 }

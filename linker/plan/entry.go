@@ -72,12 +72,11 @@ func ReadEntries(dst []Entry, raw [][]byte, aborted []feed.Aborted) ([]Entry, er
 	for i, b := range raw {
 		out = append(out, Entry{SizeBytes: len(b)})
 		e := &out[len(out)-1]
-		h, err := batch.ParseHeader(b)
+		err := e.Header.Parse(b)
 		switch {
 		case err == nil:
-			e.Header = h
-			if e.Aborted, err = t.see(&h, b); err != nil {
-				return nil, fmt.Errorf("read the transaction marker at offset %d: %w", h.BaseOffset, err)
+			if e.Aborted, err = t.see(&e.Header, b); err != nil {
+				return nil, fmt.Errorf("read the transaction marker at offset %d: %w", e.Header.BaseOffset, err)
 			}
 		case errors.Is(err, batch.ErrOldFormat):
 			e.Old = true
