@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"klink/fetcher/batch"
 	"klink/fetcher/feed"
@@ -40,36 +41,47 @@ type slice struct {
 // leaderEpoch of NoEpoch switches that check off.
 func cut(records []byte, next int64, lastEpoch, leaderEpoch int32) (slice, error) {
 	s := slice{next: next, epoch: lastEpoch}
-	whole, rest, err := batch.Split(records)
-	if err != nil && len(whole) == 0 {
-		return s, fmt.Errorf("%w: split at offset %d: %w", errDisorder, next, err)
-	}
-	if err == nil && len(rest) >= lengthEnd {
-		s.largest = lengthEnd + max(0, int(int32(binary.BigEndian.Uint32(rest[8:lengthEnd]))))
-	}
-	first := 0
-	for i, b := range whole {
+	for len(records) > 0 {
+		b, rest, err := batch.First(records)
+		if err != nil {
+			return s.orErr(fmt.Errorf("%w: split at offset %d: %w", errDisorder, s.next, err))
+		}
+		if b == nil {
+			s.largest = max(s.largest, wouldBe(rest))
+			break
+		}
 		base, last, epoch, err := span(b)
 		if err != nil {
 			return s.orErr(err)
 		}
 		s.largest = max(s.largest, len(b))
-		if last < s.next && len(s.batches) == 0 {
-			first = i + 1
-			continue
-		}
-		if last < base || last < s.next || (base < s.next && len(s.batches) > 0) {
+		switch {
+		case last < s.next && len(s.batches) == 0:
+		case last < base, last < s.next, base < s.next && len(s.batches) > 0:
 			return s.orErr(fmt.Errorf("%w: batch %d to %d where %d was next", errDisorder, base, last, s.next))
-		}
-		if leaderEpoch != feed.NoEpoch && epoch > leaderEpoch {
+		case leaderEpoch != feed.NoEpoch && epoch > leaderEpoch:
 			s.suspicious = true
 			return s, nil
+		default:
+			if len(s.batches) == cap(s.batches) {
+				s.batches = slices.Grow(s.batches, batch.LikelyEntries(records))
+			}
+			s.batches = append(s.batches, b)
+			s.bytes += len(b)
+			s.next, s.epoch = last+1, epoch
 		}
-		s.batches = whole[first : i+1 : i+1]
-		s.bytes += len(b)
-		s.next, s.epoch = last+1, epoch
+		records = rest
 	}
 	return s, nil
+}
+
+// wouldBe is the size of an entry of which only the beginning came; 0 where that
+// does not tell.
+func wouldBe(cut []byte) int {
+	if len(cut) < lengthEnd {
+		return 0
+	}
+	return lengthEnd + max(0, int(int32(binary.BigEndian.Uint32(cut[8:lengthEnd]))))
 }
 
 // orErr keeps an error back while there are good batches before it: reading on
@@ -84,8 +96,8 @@ func (s slice) orErr(err error) (slice, error) {
 // span returns the offsets that an entry of any format covers and its leader
 // epoch; old formats carry none.
 func span(b []byte) (base, last int64, epoch int32, err error) {
-	h, err := batch.ParseHeader(b)
-	if err == nil {
+	var h batch.Header
+	if err = h.Parse(b); err == nil {
 		return h.BaseOffset, h.LastOffset(), h.LeaderEpoch, nil
 	}
 	if !errors.Is(err, batch.ErrOldFormat) {

@@ -63,6 +63,7 @@ func TestCut(t *testing.T) {
 		{name: "overlap at once is met again", records: join(three(0, 2), three(1, 2)), next: 0, epoch: 3, batches: 1, wantNext: 3, wantEpoch: 2, largest: size},
 		{name: "broken length behind a good one", records: join(three(0, 2), broken), epoch: 3, batches: 1, wantNext: 3, wantEpoch: 2, largest: size},
 		{name: "broken length", records: broken, epoch: 3, wantEpoch: 9, err: errDisorder},
+		{name: "broken length behind what lies below", records: join(three(0, 2), broken), next: 3, epoch: 3, wantNext: 3, wantEpoch: 9, largest: size, err: errDisorder},
 		{name: "old format", records: oldFormat, next: 6, epoch: 3, batches: 1, wantNext: 7, wantEpoch: feed.NoEpoch, largest: 34},
 	} {
 		t.Run(c.name, func(t *testing.T) {

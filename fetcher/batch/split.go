@@ -42,31 +42,46 @@ const oldAttributesAt = 17
 // magic) ends the walk with ErrMalformed; whole then holds the entries before
 // it, and rest begins with it.
 func Split(records []byte) (whole [][]byte, rest []byte, err error) {
-	for len(records) > magicAt {
+	for {
+		entry, rest, err := First(records)
+		if err != nil || entry == nil {
+			return whole, rest, err
+		}
 		if len(whole) == cap(whole) {
-			whole = slices.Grow(whole, likelyMore(records))
+			whole = slices.Grow(whole, LikelyEntries(records))
 		}
-		length := int64(int32(binary.BigEndian.Uint32(records[lengthAt:])))
-		magic := int8(records[magicAt])
-		switch {
-		case magic < 0 || magic > currentMagic:
-			return whole, records, malformed("magic %d", magic)
-		case magic == currentMagic && length < minV2Length, length < oldMinBytes:
-			return whole, records, malformed("length %d of an entry of magic %d", length, magic)
-		}
-		size := length + entryOverhead
-		if size > int64(len(records)) {
-			return whole, records, nil
-		}
-		whole = append(whole, records[:size:size])
-		records = records[size:]
+		whole, records = append(whole, entry), rest
 	}
-	return whole, records, nil
 }
 
-// likelyMore guesses how many entries follow, from the size of the first: what is
-// small usually has neighbours of its size. At most mostGuessed, since that is memory.
-func likelyMore(records []byte) int {
+// First is one step of Split: it cuts off the first entry. There is none, and no
+// error, where what is left is partial or nothing: rest is then all of it.
+func First(records []byte) (entry, rest []byte, err error) {
+	if len(records) <= magicAt {
+		return nil, records, nil
+	}
+	length := int64(int32(binary.BigEndian.Uint32(records[lengthAt:])))
+	magic := int8(records[magicAt])
+	switch {
+	case magic < 0 || magic > currentMagic:
+		return nil, records, malformed("magic %d", magic)
+	case magic == currentMagic && length < minV2Length, length < oldMinBytes:
+		return nil, records, malformed("length %d of an entry of magic %d", length, magic)
+	}
+	size := length + entryOverhead
+	if size > int64(len(records)) {
+		return nil, records, nil
+	}
+	return records[:size:size], records[size:], nil
+}
+
+// LikelyEntries guesses how many entries the records field of a Fetch answer
+// holds, from the size of the first: what is small usually has neighbours of its
+// size. At least one, and at most mostGuessed, since that is memory.
+func LikelyEntries(records []byte) int {
+	if len(records) <= magicAt {
+		return 1
+	}
 	size := int64(int32(binary.BigEndian.Uint32(records[lengthAt:]))) + entryOverhead
 	return min(1+int(int64(len(records))/max(size, oldMinBytes+entryOverhead)), mostGuessed)
 }
