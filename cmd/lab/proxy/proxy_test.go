@@ -31,14 +31,23 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	e := labtest.StartEmbedded(t, lab.EmbeddedOptions{Proxy: true, Opts: []kfake.Opt{kfake.SeedTopics(1, "t")}})
+	b := &bench{cluster: e, proxy: e.Proxies()[0]}
+	b.connect(t)
+	return b
+}
+
+// connect makes a new client. A connection that was cut shows it only to who
+// reads it: the old client may still send on it, and fail.
+func (b *bench) connect(t *testing.T) {
+	t.Helper()
 	// No retries and no idempotence: each produce is one request, once.
-	c, err := kgo.NewClient(append(e.ClientOpts(), kgo.DisableIdempotentWrite(), kgo.RecordRetries(0), kgo.RequestRetries(0),
+	c, err := kgo.NewClient(append(b.cluster.ClientOpts(), kgo.DisableIdempotentWrite(), kgo.RecordRetries(0), kgo.RequestRetries(0),
 		kgo.ProducerLinger(0), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.ProduceRequestTimeout(time.Second), kgo.RequestTimeoutOverhead(time.Second))...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	return &bench{cluster: e, proxy: e.Proxies()[0], client: c}
+	b.client = c
 }
 
 func (b *bench) produce(ctx context.Context) error {
@@ -88,6 +97,7 @@ func TestX2X3EachActionHasItsOutcome(t *testing.T) {
 			}
 			b.awaitEnd(t, want)
 			remove()
+			b.connect(t)
 			if err := b.produce(ctx); err != nil {
 				t.Errorf("after the fault: %v", err)
 			}
