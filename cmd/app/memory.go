@@ -30,7 +30,7 @@ const (
 // to a thousand partitions. Resident are: the Go heap and stacks, which
 // the limit covers, and up to 25 MiB of the binary's own pages, which it does
 // not. Under the limit live: the budget itself, as read; a copy of what is being
-// sent and answers not yet swept, at most as much again together; and 40 MiB for
+// sent and answers not yet swept, at most as much again together; and 32 MiB for
 // the states of partitions, connections and metrics. GOGC stays at its default:
 // the limit alone makes the collector work harder when memory is short.
 func limitMemory(budget config.Bytes) (limit config.Bytes, restore func()) {
@@ -44,7 +44,7 @@ func limitMemory(budget config.Bytes) (limit config.Bytes, restore func()) {
 
 // memoryLimit is what a number of partitions may take.
 func memoryLimit(budget config.Bytes, partitions int) config.Bytes {
-	return 40*config.MiB + 2*budget + config.Bytes(max(0, partitions-commonPartitions))*perPartition
+	return 32*config.MiB + 2*budget + config.Bytes(max(0, partitions-commonPartitions))*perPartition
 }
 
 // sizer is a Daemon that knows how many partitions it has.

@@ -13,7 +13,7 @@ import (
 )
 
 func TestMemoryLimit(t *testing.T) {
-	for n, want := range map[int]config.Bytes{0: 104 * config.MiB, 1000: 104 * config.MiB, 1001: 104*config.MiB + 32*1024, 10_000: 104*config.MiB + 9000*32*1024} {
+	for n, want := range map[int]config.Bytes{0: 96 * config.MiB, 1000: 96 * config.MiB, 1001: 96*config.MiB + 32*1024, 10_000: 96*config.MiB + 9000*32*1024} {
 		if got := memoryLimit(32*config.MiB, n); got != want {
 			t.Errorf("%d partitions: %s", n, got)
 		}
