@@ -31,6 +31,7 @@ func TestStoppedCommandsSayNothingOfClusters(t *testing.T) {
 		{"describe", "klink: describe: stopped before it was done\n"},
 		{"compare", "klink: compare: stopped before it was done\n"},
 		{"plan", "klink: plan: stopped before it was done\n"},
+		{"translate --group *", "klink: translate: stopped before it was done\n"},
 	} {
 		t.Run(c.command, func(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
@@ -58,6 +59,10 @@ func TestStoppedCommandsSayNothingOfClusters(t *testing.T) {
 			parts.Compare = func(context.Context, *config.Config, CompareRequest) (comparator.Result, error) {
 				stop()
 				return comparator.Result{}, gone
+			}
+			parts.Translate = func(_ context.Context, _ *config.Config, req TranslateRequest) (TranslateResult, error) {
+				stop()
+				return translated(req), nil
 			}
 			parts.Plan = func(context.Context, *config.Config, PlanRequest) (survey.PlanResult, error) {
 				stop()

@@ -126,6 +126,7 @@ func (s *shell) translate(c *cli.Context) error {
 		req.Only = wanted.has
 	}
 	r, err := s.parts.Translate(c.Context, cfg, req)
+	err = unlessStopped(c.Context, err)
 	if i := slices.IndexFunc(wanted.words, func(w string) bool { return !wanted.matched[w] }); err == nil && i >= 0 {
 		err = fmt.Errorf("these groups have no offset on a topic %q%s", wanted.words[i], spell.DidYouMean(wanted.words[i], wanted.known))
 	}
