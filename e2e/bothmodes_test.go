@@ -62,7 +62,7 @@ func (m moded) requireShown(t *testing.T, p pair, o lab.VisibleOptions) lab.Visi
 	o.Drift, o.Rename, o.Compacted = true, map[string]string{}, []string{cleanedTopic, oldCleanedTopic}
 	for _, topic := range o.Topics {
 		o.Rename[topic] = m.target(topic)
-		m.await(t, topic+" to be copied", func(l state.Link) bool { return isCopied(l, topic) })
+		m.awaitFor(t, 4*patience, topic+" to be copied", func(l state.Link) bool { return isCopied(l, topic) })
 	}
 	for deadline := time.Now().Add(patience); ; { // more may have been written meanwhile
 		v, err := lab.CompareVisible(within(t, 4*patience), p.src, p.dst, o)

@@ -222,7 +222,13 @@ func (k *klink) report(ctx context.Context) (r state.Report, err error) {
 // it never becomes so.
 func (k *klink) await(t testing.TB, what string, wanted func(state.Link) bool) state.Link {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	return k.awaitFor(t, patience, what, wanted)
+}
+
+// awaitFor is await for what takes its time.
+func (k *klink) awaitFor(t testing.TB, limit time.Duration, what string, wanted func(state.Link) bool) state.Link {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
