@@ -193,6 +193,9 @@ func TestDriftOracle(t *testing.T) {
 				m := rig(t, seed)
 				m.compacted = seed%2 == 0
 				m.target.blind = seed%5 == 0
+				if seed%4 > 1 {
+					m.source.most = 40
+				}
 				var mu sync.Mutex
 				loss := rand.New(rand.NewPCG(seed, 10))
 				m.target.lose = func() memLoss {

@@ -13,17 +13,25 @@ import (
 	"klink/linker/topics"
 )
 
-// parcel is one step with the entries it takes, and the batches made of them where
-// they had to be written anew.
+// parcel is one step with the entries it takes.
 type parcel struct {
-	step   plan.Step
-	raw    [][]byte
+	step    plan.Step
+	entries []plan.Entry
+	raw     [][]byte
+	// packed are the batches of an entry that had to be written anew to know what it
+	// holds; those of several are made when they are sent, since they take memory.
 	packed []drift.Packed
 }
 
+// gathered tells of small entries that are to go together.
+func (c *parcel) gathered() bool { return c.step.Kind == plan.Recode && c.step.Entries > 1 }
+
 // spans are the source records of a parcel.
 func (c *parcel) spans() (all []drift.Span) {
-	if c.step.Kind != plan.Recode {
+	switch {
+	case c.gathered():
+		return drift.SpansOf(c.entries)
+	case c.step.Kind != plan.Recode:
 		return []drift.Span{{Src: c.step.Base, Count: c.step.End - c.step.Base}}
 	}
 	for _, b := range c.packed {
@@ -74,14 +82,14 @@ func (p *partition) parcels(entries []plan.Entry, raw [][]byte) (all []parcel, e
 	end = p.drift.sent
 	for len(entries) > 0 {
 		step := drift.Plan(end, entries, plan.Compaction(p.compacted.Load()), p.limits)
-		c := parcel{step: step, raw: raw[:step.Entries]}
-		switch step.Kind {
-		case plan.Drop:
-		case plan.Append, plan.Merge:
+		c := parcel{step: step, entries: entries[:step.Entries], raw: raw[:step.Entries]}
+		switch {
+		case step.Kind == plan.Drop:
+		case step.Kind == plan.Append, step.Kind == plan.Merge, c.gathered():
 			all = append(all, c)
-		case plan.Recode:
+		case step.Kind == plan.Recode:
 			var err error
-			if c.packed, err = drift.Pack(c.raw[0], p.recodeOptions(c.raw[0], step.Base, batch.RepeatNone)); err != nil {
+			if c.packed, err = p.pack(&c); err != nil {
 				return all, end, recodeError(step, err)
 			}
 			if len(c.packed) > 0 {
@@ -94,6 +102,11 @@ func (p *partition) parcels(entries []plan.Entry, raw [][]byte) (all []parcel, e
 		entries, raw = entries[step.Entries:], raw[step.Entries:]
 	}
 	return all, end, nil
+}
+
+// pack writes the entries of a parcel anew, in the codec of the first.
+func (p *partition) pack(c *parcel) ([]drift.Packed, error) {
+	return drift.Pack(c.entries, c.raw, p.recodeOptions(c.raw[0], c.step.Base, batch.RepeatNone))
 }
 
 // breaks tells whether what is planned is not all of one run with what is on record,
@@ -111,6 +124,41 @@ func (p *partition) deliver(ctx, hard context.Context, c *parcel, follow appende
 	if s := p.learnEpoch(ctx, c.step); s != nil {
 		return s
 	}
+	switch {
+	case c.gathered():
+		return p.deliverGathered(ctx, hard, c, follow)
+	case len(c.packed) > 0:
+		return p.deliverPacked(ctx, hard, c, follow)
+	}
+	return p.deliverPlain(ctx, hard, c, follow)
+}
+
+// deliverGathered sends small entries together. Where one of them does not hold
+// together each goes by itself, so that those before it are copied and it is the one
+// to halt.
+func (p *partition) deliverGathered(ctx, hard context.Context, c *parcel, follow appender.Follow) *stop {
+	if s := p.landUntil(hard, mostFlights-1); s != nil {
+		return s
+	}
+	var err error
+	if c.packed, err = p.pack(c); err == nil {
+		return p.deliverPacked(ctx, hard, c, follow)
+	}
+	for i, end := 0, c.step.Base; i < len(c.entries); i++ {
+		one := parcel{entries: c.entries[i : i+1], raw: c.raw[i : i+1]}
+		one.step = drift.Plan(end, one.entries, plan.Compaction(p.compacted.Load()), p.limits)
+		if end = one.step.End; one.step.Kind == plan.Drop {
+			continue
+		}
+		if s := p.deliver(ctx, hard, &one, follow || appender.Follow(i+1 < len(c.entries))); s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// deliverPacked sends what was written anew.
+func (p *partition) deliverPacked(ctx, hard context.Context, c *parcel, follow appender.Follow) *stop {
 	for i, b := range c.packed {
 		f := flight{raw: c.raw, spans: b.Spans, srcEnd: b.Spans[len(b.Spans)-1].End()}
 		p.follow = follow
@@ -123,9 +171,11 @@ func (p *partition) deliver(ctx, hard context.Context, c *parcel, follow appende
 			return s
 		}
 	}
-	if len(c.packed) > 0 {
-		return nil
-	}
+	return nil
+}
+
+// deliverPlain sends entries as they are, or merged.
+func (p *partition) deliverPlain(ctx, hard context.Context, c *parcel, follow appender.Follow) *stop {
 	for at, raw := c.step.Base, c.raw; len(raw) > 0; {
 		// What is encoded needs a buffer, so wait for a free place first.
 		if s := p.landUntil(hard, mostFlights-1); s != nil {

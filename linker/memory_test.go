@@ -1,6 +1,7 @@
 package linker
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -246,6 +247,8 @@ type memSource struct {
 	rand *rand.Rand
 	mu   sync.Mutex // guards rand
 	wg   sync.WaitGroup
+	// most is how many batches a chunk holds at most, 4 where it is 0.
+	most int
 	// fault is asked before every chunk.
 	fault func(p feed.Partition, next int64) *feed.Fault
 	// mended, where there is one, ends what a fault told of.
@@ -287,7 +290,7 @@ func (s *memSource) stream(start feed.Start, events chan<- feed.Event, done <-ch
 				}
 			}
 		}
-		bs, end, changed := s.log.from(next, 1+s.dice(4))
+		bs, end, changed := s.log.from(next, 1+s.dice(cmp.Or(s.most, 4)))
 		c := &feed.Chunk{Next: next, Batches: bs, LogStart: s.log.starts(), LastStable: end, HighWatermark: end, Aborted: s.log.abortedFrom(next), SeenAt: time.Now()}
 		if n := len(bs); n > 0 {
 			h, _ := batch.ParseHeader(bs[n-1])

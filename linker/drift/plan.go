@@ -9,8 +9,8 @@ import (
 // to be copied next. Entries are in log order and are those of a read_committed
 // fetch (feed.F1). The kinds are Wait (nothing given), Drop (already copied, or
 // nothing a consumer sees), Append, Merge and Recode; Base and End are source offsets.
-// A Recode becomes batches without holes; see Pack. A Halt tells of offsets that are
-// missing on a source whose cleaner never ran.
+// A Recode becomes batches without holes, of all its entries together; see Pack. A Halt
+// tells of offsets that are missing on a source whose cleaner never ran.
 func Plan(next int64, entries []plan.Entry, c plan.Compaction, lim plan.Limits) plan.Step {
 	if len(entries) == 0 {
 		return plan.Step{Kind: plan.Wait, Base: next, End: next}
@@ -25,7 +25,37 @@ func Plan(next int64, entries []plan.Entry, c plan.Compaction, lim plan.Limits) 
 		return s
 	}
 	// At its own offset an entry is carried the way a mirror carries it.
-	return plan.Next(max(next, base), entries, pol, lim)
+	s := plan.Next(max(next, base), entries, pol, lim)
+	if s.Kind == plan.Append || s.Kind == plan.Merge {
+		return gather(s, entries, lim)
+	}
+	return s
+}
+
+// gather takes small entries along that stand behind what no consumer sees: the
+// records of many short transactions go as one batch, without the markers between
+// them. Where offsets are missing it ends, so that these are decided about.
+func gather(s plan.Step, entries []plan.Entry, lim plan.Limits) plan.Step {
+	sum, next, into := 0, s.Base, lim.Into()
+	taken, end := 0, s.Base
+	for i := range entries {
+		e := &entries[i]
+		base, after := extent(e)
+		if base != next {
+			break
+		}
+		if !unseen(e) {
+			if sum += e.SizeBytes; sum > into || !lim.Joins(e, &entries[0]) {
+				break
+			}
+			taken, end = i+1, after
+		}
+		next = after
+	}
+	if taken > s.Entries {
+		s.Kind, s.Entries, s.End = plan.Recode, taken, end
+	}
+	return s
 }
 
 // extent is the offsets an entry covers, end exclusive.
@@ -54,22 +84,28 @@ type Packed struct {
 	Spans []Span
 }
 
-// Pack writes one source entry anew from opt.From on, as batches without holes,
-// however many its offsets have. A *batch.RecordTooLargeError names the record by its
-// source offset. The batches have memory of their own.
-func Pack(raw []byte, opt batch.RecodeOptions) ([]Packed, error) {
+// Pack writes the records of source entries that a consumer sees anew, from opt.From
+// on, as batches without holes, however many their offsets have. raw are the entries'
+// bytes. A *batch.RecordTooLargeError names the record by its source offset. The batches
+// have memory of their own.
+func Pack(entries []plan.Entry, raw [][]byte, opt batch.RecodeOptions) ([]Packed, error) {
 	var offsets []int64
 	dense := func(yield func(batch.Record, error) bool) {
-		for r, err := range batch.Records(raw, opt.Limits) {
-			if err == nil {
-				if r.Offset < opt.From {
-					continue
-				}
-				offsets = append(offsets, r.Offset)
-				r.Offset = int64(len(offsets) - 1)
+		for i := range entries {
+			if unseen(&entries[i]) {
+				continue
 			}
-			if !yield(r, err) {
-				return
+			for r, err := range batch.Records(raw[i], opt.Limits) {
+				if err == nil {
+					if r.Offset < opt.From {
+						continue
+					}
+					offsets = append(offsets, r.Offset)
+					r.Offset = int64(len(offsets) - 1)
+				}
+				if !yield(r, err) {
+					return
+				}
 			}
 		}
 	}
@@ -86,14 +122,31 @@ func Pack(raw []byte, opt batch.RecodeOptions) ([]Packed, error) {
 	return out, nil
 }
 
+// SpansOf are the source offsets of the records that a consumer sees in entries
+// without holes.
+func SpansOf(entries []plan.Entry) (all []Span) {
+	for i := range entries {
+		if e := &entries[i]; !unseen(e) {
+			base, end := extent(e)
+			all = joined(all, Span{Src: base, Count: end - base})
+		}
+	}
+	return all
+}
+
 // spansOf joins rising offsets to rows.
 func spansOf(offsets []int64) (all []Span) {
 	for _, o := range offsets {
-		if n := len(all); n > 0 && all[n-1].End() == o {
-			all[n-1].Count++
-			continue
-		}
-		all = append(all, Span{Src: o, Count: 1})
+		all = joined(all, Span{Src: o, Count: 1})
 	}
 	return all
+}
+
+// joined appends a row, or makes the last one longer where it goes on.
+func joined(all []Span, s Span) []Span {
+	if n := len(all); n > 0 && all[n-1].End() == s.Src {
+		all[n-1].Count += s.Count
+		return all
+	}
+	return append(all, s)
 }

@@ -59,7 +59,12 @@ func TestPackCutsAndNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	binary.BigEndian.PutUint64(made[0].Bytes, 1000)
-	packed, err := Pack(made[0].Bytes, batch.RecodeOptions{From: 1003, MaxBytes: 1500})
+	raw := [][]byte{made[0].Bytes}
+	entries, err := plan.ReadEntries(nil, raw, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, err := Pack(entries, raw, batch.RecodeOptions{From: 1003, MaxBytes: 1500})
 	if err != nil || len(packed) < 2 {
 		t.Fatal(len(packed), err)
 	}
@@ -74,7 +79,7 @@ func TestPackCutsAndNames(t *testing.T) {
 		t.Errorf("ended at %d", at)
 	}
 	var big *batch.RecordTooLargeError
-	if _, err := Pack(made[0].Bytes, batch.RecodeOptions{From: 1003, MaxBytes: 80}); !errors.As(err, &big) || big.Offset != 1003 {
+	if _, err := Pack(entries, raw, batch.RecodeOptions{From: 1003, MaxBytes: 80}); !errors.As(err, &big) || big.Offset != 1003 {
 		t.Errorf("%v, want offset 1003", err)
 	}
 }

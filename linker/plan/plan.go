@@ -161,30 +161,37 @@ func carry(next int64, entries []Entry, pol Policy, lim Limits) Step {
 
 // mergeable returns how many leading entries can become one batch.
 func mergeable(entries []Entry, lim Limits) int {
-	first := &entries[0].Header
-	bound := lim.MergeBelowBytes
-	if first.Codec() != batch.CodecNone {
-		bound = lim.MergePackedBelowBytes
-	}
-	into := lim.MergeIntoBytes
-	if lim.MaxBatchBytes > 0 {
-		into = min(into, lim.MaxBatchBytes)
-	}
-	sum, next := 0, first.BaseOffset
+	sum, next, into := 0, entries[0].Header.BaseOffset, lim.Into()
 	for i := range entries {
 		e := &entries[i]
-		h := &e.Header
 		sum += e.SizeBytes
-		_, blank := e.blank()
-		plain := !e.Old && !blank && !h.HasHoles() && e.SizeBytes < bound && sum <= into && h.BaseOffset == next &&
-			h.Codec() == first.Codec() && h.LeaderEpoch == first.LeaderEpoch &&
-			!h.IsTransactional() && !h.LogAppendTime() && !h.HasDeleteHorizon()
-		if !plain {
+		if sum > into || e.Header.BaseOffset != next || e.Header.IsTransactional() || !lim.Joins(e, &entries[0]) {
 			return i
 		}
-		next = h.NextOffset()
+		next = e.Header.NextOffset()
 	}
 	return len(entries)
+}
+
+// Joins tells whether an entry is so small that it may share a batch with others, the
+// first of which is given, and like it in codec and leader epoch.
+func (l *Limits) Joins(e, first *Entry) bool {
+	h := &e.Header
+	bound := l.MergeBelowBytes
+	if h.Codec() != batch.CodecNone {
+		bound = l.MergePackedBelowBytes
+	}
+	_, blank := e.blank()
+	return !e.Old && !blank && !h.HasHoles() && e.SizeBytes < bound && h.Codec() == first.Header.Codec() &&
+		h.LeaderEpoch == first.Header.LeaderEpoch && !h.LogAppendTime() && !h.HasDeleteHorizon()
+}
+
+// Into is the most that the entries of one batch may take together, in bytes.
+func (l *Limits) Into() int {
+	if l.MaxBatchBytes > 0 {
+		return min(l.MergeIntoBytes, l.MaxBatchBytes)
+	}
+	return l.MergeIntoBytes
 }
 
 // unfillable is the Halt for an entry whose offsets the link's way of filling
