@@ -45,8 +45,6 @@ func (s SourceOffset) want() (offset int64, v Verdict) {
 		return feed.Unknown, Unmapped
 	case a.Kind == exact.Ahead:
 		return a.Offset, Clamped
-	case a.Kind == exact.BelowMap:
-		return a.Offset, BelowStart
 	default:
 		return a.Offset, Synced
 	}
@@ -58,7 +56,7 @@ func (s SourceOffset) stands(target int64) int64 {
 	if s.Translated == nil {
 		return target
 	}
-	if at, v := s.want(); at == target && (v == Synced || v == BelowStart) {
+	if at, v := s.want(); at == target && v == Synced {
 		return s.Offset
 	}
 	return feed.Unknown

@@ -39,7 +39,7 @@ func TestDecideTranslated(t *testing.T) {
 		"ahead of the mirror":  {90, exact.Answer{Offset: 80, Kind: exact.Ahead, Ahead: 20}, none, nil, 80, 80, Clamped},
 		"still ahead":          {90, exact.Answer{Offset: 80, Kind: exact.Ahead, Ahead: 20}, 80, []int64{80}, none, 80, Clamped},
 		"beyond the log's end": {50, exact.Answer{Offset: 120, Kind: exact.Exact}, none, nil, 100, 100, Clamped},
-		"below the map":        {5, exact.Answer{Offset: 30, Kind: exact.BelowMap}, none, nil, 30, 30, BelowStart},
+		"below the map":        {5, exact.Answer{Offset: 30, Kind: exact.BelowMap}, none, nil, 30, 30, Synced},
 		"below the log's":      {50, exact.Answer{Offset: 5, Kind: exact.Exact}, none, nil, 5, 5, BelowStart},
 		"rewound":              {40, exact.Answer{Offset: 60, Kind: exact.Exact}, 70, []int64{70}, 60, 60, Synced},
 		"not known":            {50, exact.Answer{}, 70, []int64{70}, none, 70, Unmapped},
@@ -168,7 +168,7 @@ func TestCopyTranslated(t *testing.T) {
 	}
 	p.wantReason(got["g"], 1, Unmapped)
 	p.wantReason(got["ahead"], 0, Clamped)
-	p.wantReason(got["old"], 0, BelowStart)
+	p.wantReason(got["old"], 0, Synced) // the next record that there is
 	p.wantReason(got["own"], 0, TargetOwned)
 	if r := p.store.groups["g"].Offsets[0]; r.SourceOffset != 104 || r.Written != 9 || r.Previous != -1 {
 		t.Errorf("%+v", r)
