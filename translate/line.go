@@ -23,7 +23,7 @@ func (l Line) ToTarget(c Commit) Answer {
 	if l.Map == nil {
 		return a.kept(l.TargetLog)
 	}
-	return a.found(l.Map.ToTarget(c.Offset)).within(l.TargetLog)
+	return a.found(l.Map.ToTarget(c.Offset), l.untold()).within(l.TargetLog)
 }
 
 // ToSource translates a group's target offset, for the way back.
@@ -36,7 +36,7 @@ func (l Line) ToSource(c Commit) Answer {
 		// What the target has was the source's, at the same offset.
 		return a.kept(l.TargetLog).within(l.SourceLog)
 	}
-	return a.found(l.Map.ToSource(c.Offset)).within(l.SourceLog)
+	return a.found(l.Map.ToSource(c.Offset), l.untold()).within(l.SourceLog)
 }
 
 // silent is why there is no answer, before anything is looked up.
@@ -61,8 +61,16 @@ func (a Answer) kept(copied Bounds) Answer {
 	return a.within(copied)
 }
 
-// found turns what a map says into an answer.
-func (a Answer) found(m exact.Answer) Answer {
+// untold is why the map does not tell of an offset.
+func (l Line) untold() Reason {
+	if l.Map.Len() > 0 {
+		return Unmapped
+	}
+	return NothingCopied
+}
+
+// found turns what a map says into an answer, without one for a reason.
+func (a Answer) found(m exact.Answer, none Reason) Answer {
 	a.Offset, a.Ahead = m.Offset, m.Ahead
 	switch m.Kind {
 	case exact.Exact, exact.AtEnd:
@@ -72,7 +80,7 @@ func (a Answer) found(m exact.Answer) Answer {
 	case exact.Ahead:
 		a.Kind = Clamped
 	default:
-		return a.none(NothingCopied)
+		return a.none(none)
 	}
 	return a
 }

@@ -23,6 +23,9 @@ func TestLine(t *testing.T) {
 	unknown.TargetLog = NoBounds()
 	empty := l
 	empty.Map = &exact.Map{}
+	adopted := l
+	adopted.Map = l.Map.Clone()
+	adopted.Map.Adopt(103, 13)
 	none := func(r Reason) Answer { return Answer{Offset: Unknown, ReadAgain: Unknown, Reason: r} }
 	for _, c := range []struct {
 		name string
@@ -42,6 +45,9 @@ func TestLine(t *testing.T) {
 		{"back from a foreign record", l, true, 22, Answer{Offset: 115, Kind: Next}},
 		{"back from behind what was copied", l, true, 33, Answer{Offset: 123, Kind: Clamped, Ahead: 3}},
 		{"nothing copied", empty, false, 1, none(NothingCopied)},
+		{"among another mirror's copies", adopted, false, 102, none(Unmapped)},
+		{"behind another mirror's copies", adopted, false, 103, Answer{Offset: 13, Kind: Exact}},
+		{"back from among another mirror's copies", adopted, true, 3, none(Unmapped)},
 		{"no commit", l, false, Unknown, none(NoGroup)},
 		{"trouble", trouble, false, 105, none(MapUnreadable)},
 		{"no copy", gone, true, 15, none(NotMirrored)},

@@ -11,6 +11,9 @@ const (
 	NotMirrored Reason = "NOT_MIRRORED"
 	// NothingCopied: the partition has a copy, which holds no record yet.
 	NothingCopied Reason = "NOTHING_COPIED"
+	// Unmapped: the offset lies among the copies that another mirror made, and where
+	// these lie is not known; see exact.Map's Adopt.
+	Unmapped Reason = "UNMAPPED"
 	// NoCheckpoint: MirrorMaker 2 wrote no checkpoint of the group here, and there are
 	// no offset syncs to do without.
 	NoCheckpoint Reason = "NO_CHECKPOINT"
@@ -39,6 +42,8 @@ var about = map[Reason]About{
 		"check the name, and that the group's own cluster can be reached and Describe on the group is granted"},
 	NotMirrored:   {"the topic has no copy on the other cluster", "see klink plan for why, or the source connector's topics"},
 	NothingCopied: {"no record of this partition is copied yet", "let the mirror run; klink status shows how far it is"},
+	Unmapped: {"the offset lies below what was compared when another mirror's copies were taken over, and where those lie is not known",
+		"it has an answer once the group has read up to there; or let the group start from a time"},
 	NoCheckpoint: {"MirrorMaker 2 wrote no checkpoint for this group and partition, and its offset syncs cannot be read",
 		"check the checkpoint connector's groups and topics; give --source too, where its offset syncs are by default"},
 	NoSync:      {"MirrorMaker 2's offset syncs hold none of this partition, and there is no checkpoint", "check that the topic is mirrored, and emit.offset-syncs.enabled"},
