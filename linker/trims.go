@@ -58,12 +58,14 @@ type trimOptions struct {
 	count  *counters
 }
 
-// follower is a partition whose log start follows.
+// follower is a partition whose log start follows, or in checkpoint mode is only looked
+// at: its offsets are its own, and so is its retention.
 type follower struct {
 	src    feed.Partition
 	dst    appender.Target
 	shown  *shown
 	policy string // cleanup.policy of the target topic, "" where it is not known
+	drifts bool
 }
 
 // startFacts is all that a trim follows from.
@@ -125,8 +127,8 @@ func (l *Link) followers() (all []follower) {
 	for _, t := range l.listed() {
 		t.mu.Lock()
 		for _, p := range t.partitions {
-			if t.trouble == nil && p.drift == nil {
-				all = append(all, follower{src: p.src, dst: p.dst, shown: p.shown, policy: t.prepared.CleanupPolicy})
+			if t.trouble == nil {
+				all = append(all, follower{src: p.src, dst: p.dst, shown: p.shown, policy: t.prepared.CleanupPolicy, drifts: p.drift != nil})
 			}
 		}
 		t.mu.Unlock()
@@ -172,7 +174,7 @@ func (t *trims) due(all []follower, now time.Time) (map[appender.Target]startFac
 	for _, f := range all {
 		src, dst, mirrors := f.shown.starts(now)
 		_, held := t.o.lease.Held(f.dst.Topic, f.dst.Partition)
-		about := startFacts{mirrors: mirrors, held: held, barred: !t.o.follow || t.barred(f, now), src: src}
+		about := startFacts{mirrors: mirrors, held: held, barred: !t.o.follow || f.drifts || t.barred(f, now), src: src}
 		apart := held && !about.barred && src > dst
 		if mirrors && (apart || now.Sub(t.looked[f.dst]) >= relook) {
 			facts[f.dst], asked[f.dst] = about, f

@@ -419,3 +419,20 @@ func TestLinkFollowsTheLogStart(t *testing.T) {
 		end()
 	})
 }
+
+// TestTrimsOnlyLookInCheckpointMode: what the target's own retention deleted shows, and
+// the source's start moves nothing.
+func TestTrimsOnlyLookInCheckpointMode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTrimRig(t, true)
+		f := r.add("orders", 0, state.Active)
+		r.set(func() {
+			r.all[0].drifts = true
+			r.src[f.dst], r.ends[f.dst].LogStart = 50, 20
+		})
+		r.run(2 * relookEvery)
+		if _, shown, _ := f.shown.starts(time.Now()); shown != 20 || r.start(f) != 20 || len(r.tried) > 0 {
+			t.Errorf("shown %d, is %d, tried %v", shown, r.start(f), r.tried)
+		}
+	})
+}
