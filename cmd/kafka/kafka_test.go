@@ -203,6 +203,19 @@ func TestPingScram(t *testing.T) {
 	}
 }
 
+// TestPingLoginUnwanted: a listener without SASL answers a handshake so.
+func TestPingLoginUnwanted(t *testing.T) {
+	c := startCluster(t)
+	c.ControlKey(int16(kmsg.SASLHandshake), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		resp := req.ResponseKind().(*kmsg.SASLHandshakeResponse)
+		resp.ErrorCode = kerr.IllegalSaslState.Code
+		return resp, nil, true
+	})
+	login := config.SASL{Mechanism: config.MechanismPlain, Username: "klink", PasswordFile: secretFile(t, "hunter2")}
+	wantCause(t, ping(t, config.Cluster{Brokers: c.ListenAddrs(), SASL: login}), LoginUnwanted, state.Authentication)
+}
+
 func TestPingTLS(t *testing.T) {
 	good, other := newAuthority(t), newAuthority(t)
 	_, _, pair := good.issue("127.0.0.1", time.Now().Add(time.Hour))

@@ -62,6 +62,8 @@ const (
 	MechanismRefused
 	// LoginWanted: the cluster wants a login and klink has none configured.
 	LoginWanted
+	// LoginUnwanted: klink has a login configured, and the listener takes none.
+	LoginUnwanted
 	// LoginRefused: wrong user name, password or token.
 	LoginRefused
 	// Forbidden: logged in, and a right is missing.
@@ -93,6 +95,7 @@ var causes = map[Cause]aboutCause{
 	SecretUnusable:     {state.Authentication, "klink's own secret cannot be read", "make the named file or variable readable; klink reads it again at each login"},
 	MechanismRefused:   {state.Authentication, "the cluster does not offer this SASL mechanism", "set sasl.mechanism to one that the listener has enabled"},
 	LoginWanted:        {state.Authentication, "the cluster wants a login", "set sasl.mechanism, and user name and password or a token"},
+	LoginUnwanted:      {state.Authentication, "the listener takes no login", "take sasl out of this cluster's settings, or use the port of a listener with SASL"},
 	LoginRefused:       {state.Authentication, "the login is refused", "check user name and password, or the token; klink reads them again at each login"},
 	Forbidden:          {state.NoPermission, "a right is missing", "grant it to klink's principal"},
 }
@@ -153,8 +156,8 @@ func cause(err error) Cause {
 		return LoginRefused
 	case isAny(err, kerr.UnsupportedSaslMechanism):
 		return MechanismRefused
-	case isAny(err, kerr.IllegalSaslState):
-		return LoginWanted
+	case isAny(err, kerr.IllegalSaslState): // the answer of a listener without SASL to a handshake
+		return LoginUnwanted
 	case isAny(err, kerr.ClusterAuthorizationFailed, kerr.TopicAuthorizationFailed, kerr.GroupAuthorizationFailed,
 		kerr.TransactionalIDAuthorizationFailed, kerr.DelegationTokenAuthorizationFailed):
 		return Forbidden
