@@ -398,6 +398,27 @@ func TestDriftUnguarded(t *testing.T) {
 	})
 }
 
+// TestDriftGuardedAfterARestart: what was copied a moment ago is not forgotten, though a
+// start on a compacted topic reads nothing below the cursor.
+func TestDriftGuardedAfterARestart(t *testing.T) {
+	for _, compacted := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			m, maps := rig(t, 1), newMemMaps()
+			m.compacted = compacted
+			m.src.write(records(0, 40, "src"), 0, batch.CodecNone)
+			for range 2 {
+				m.startDrift(t, maps)
+				m.mustDrift(t)
+				time.Sleep(2 * cursorEvery)
+				if r := m.p.shown.report(time.Now()); len(r.Flags) != 0 {
+					t.Errorf("compacted %t: flags %v", compacted, r.Flags)
+				}
+				m.stop()
+			}
+		})
+	}
+}
+
 // TestDriftForeignWhileIdle: what others write to an idle target is no fault, and the
 // next copy lies behind it.
 func TestDriftForeignWhileIdle(t *testing.T) {

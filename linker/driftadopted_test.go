@@ -54,6 +54,10 @@ func TestDriftTakesOver(t *testing.T) {
 		m, _ := takeOver(t, maps)
 		for life := range 3 {
 			m.startDrift(t, maps)
+			m.caughtUp(t)
+			if r := m.p.shown.report(time.Now()); len(r.Flags) != 0 {
+				t.Errorf("life %d: flags %v", life, r.Flags)
+			}
 			m.dst.write(records(100, life, "foreign"), 0, batch.CodecNone)
 			fillLog(m.src, rand.New(rand.NewPCG(2, 2)), 50, 3)
 			m.caughtUp(t)

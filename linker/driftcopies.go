@@ -19,11 +19,20 @@ func (c *copies) set(m *exact.Map) {
 	c.m = m
 }
 
-// any tells whether anything was ever copied, as far as is known.
-func (c *copies) any() bool {
+// own tells whether this mirror ever copied anything, as far as is known; what it
+// took over from another one is none of its own.
+func (c *copies) own() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.m != nil && c.m.Len() > 0
+	return c.m != nil && ownEnd(c.m) > 0
+}
+
+// ownEnd is the target offset after the last copy of this mirror's own, 0 for none.
+func ownEnd(m *exact.Map) int64 {
+	if r, ok := m.Last(); ok && r.DstEnd() > m.Adopted() {
+		return r.DstEnd()
+	}
+	return 0
 }
 
 // landed adds copies.

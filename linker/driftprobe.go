@@ -69,6 +69,9 @@ func (p *partition) findDrift(ctx context.Context) *stop {
 	if at.Seq, s = p.driftSequence(at, ps); s != nil {
 		return s
 	}
+	if s := p.lastCopy(ctx, m, dst); s != nil {
+		return s
+	}
 	if s := p.driftSource(src, at.Src); s != nil {
 		return s
 	}
@@ -191,6 +194,17 @@ func (p *partition) recoverDrift(ctx context.Context, recorded *exact.Map, curso
 			return nil, at, halt(state.Diverged, "the target's log: %v", err)
 		}
 	}
+}
+
+// lastCopy learns the time of the last copy where the way to the position did not lead
+// over it, since by that the broker forgets.
+func (p *partition) lastCopy(ctx context.Context, m *exact.Map, dst feed.Bounds) *stop {
+	end := ownEnd(m)
+	if p.lastTimestamp > 0 || end <= dst.LogStart || end > dst.LogEnd {
+		return nil
+	}
+	_, s := p.scanOwn(ctx, end-1, end)
+	return s
 }
 
 // scanOwn lists this mirror's batches in the target's log.

@@ -273,7 +273,7 @@ func (p *partition) unguarded(now time.Time) bool {
 // first tells that this mirror has written nothing to the partition yet.
 func (p *partition) first() bool {
 	if p.drift != nil {
-		return !p.drift.copies.any()
+		return !p.drift.copies.own()
 	}
 	return p.next == 0
 }
