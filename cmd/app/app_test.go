@@ -182,7 +182,7 @@ func TestRunAndStatus(t *testing.T) {
 	if r.code != 0 || !d.drained || r.out != "" {
 		t.Errorf("drained %v, %+v", d.drained, r)
 	}
-	for _, want := range []string{`msg="klink started"`, "config_hash=", "links=1", "http=" + listen, "memory_limit=104MiB", `msg="klink is draining"`, `msg="klink stopped"`} {
+	for _, want := range []string{`msg="klink started"`, "config_hash=", "links=1", "http=" + listen, "memory_limit=96MiB", `msg="klink is draining"`, `msg="klink stopped"`} {
 		if strings.Count(r.err, want) != 1 {
 			t.Errorf("not one %q in\n%s", want, r.err)
 		}
