@@ -45,13 +45,21 @@ func checkpointsLine(c state.Checkpoints) string {
 		known = fmt.Sprint(*c.Checkpoints)
 	}
 	return fmt.Sprintf("%s in %s; groups looked at: %s, last written: %s, last heartbeat: %s",
-		known, c.Topic, at(c.LookedAt), at(c.WrittenAt), at(c.BeatAt))
+		known, c.Topic, here(c.LookedAt), here(c.WrittenAt), here(c.BeatAt))
 }
 
 // told is at, where what could not be asked may be the reason that there was none.
 func told(c state.Checkpoints, s state.Seen) string {
 	if s.IsZero() && len(c.Troubles) > 0 {
 		return "not known"
+	}
+	return at(s)
+}
+
+// here is a time as the process that was asked has it: others wrote before it began.
+func here(s state.Seen) string {
+	if s.IsZero() {
+		return "not since this klink began"
 	}
 	return at(s)
 }

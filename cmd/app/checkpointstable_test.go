@@ -21,7 +21,7 @@ func TestCheckpointsSection(t *testing.T) {
 	got := checkpointsSection(state.Report{Links: []state.Link{{Name: "x", Checkpoints: full}, {Name: "y", Checkpoints: &state.Checkpoints{}}, {Name: "z"},
 		{Name: "d", Checkpoints: dead}, {Name: "b", Checkpoints: &blind}}})
 	want := `
-checkpoints of link x: 12 in a.checkpoints.internal; groups looked at: 2023-11-14T22:13:20Z, last written: 2023-11-14T22:13:20Z, last heartbeat: never
+checkpoints of link x: 12 in a.checkpoints.internal; groups looked at: 2023-11-14T22:13:20Z, last written: 2023-11-14T22:13:20Z, last heartbeat: not since this klink began
   2 without: UNMAPPED: nothing of the partition was copied yet, or it cannot be read where the copies lie
   heartbeats: NO_PERMISSION: write topic heartbeats
   grant it
