@@ -36,7 +36,8 @@ const switchNumbers = "  last mirrored   the last offset of the source that is o
 	"  unseen seconds  the time since: what the source took in during it is lost as well; a klink\n" +
 	"                  that runs puts on record every few seconds that it looked\n" +
 	"  open records    offsets in transactions that were open then, and so are not mirrored\n" +
-	"  records to read what a group is given on the target, from its committed offset\n" +
+	"  records to read offsets that a group goes through on the target, from its commit on; markers\n" +
+	"                  and aborted records count too where offsets are kept\n" +
 	"  read again      those of them that it had read on the source by its last commit there; in\n" +
 	"                  checkpoint mode beside what the offset syncs of a MirrorMaker 2 would give\n\n" +
 	"? means unknown, and never 0. Without TOPIC it is about all topics of the link; each\n" +
