@@ -18,10 +18,10 @@ func recordedStates(all []control.StateRecord) map[string]state.Topic {
 
 // sameRecord tells whether a worker has nothing to record of a topic: what is on
 // record of its own partitions is as it is now, but for what changes by time alone or
-// follows from the rest; and what is said of the topic itself is, where the first of
-// the partitions is its own, or nobody's. What others recorded goes along with every
-// writing: should it be older than what they have recorded meanwhile, they find that
-// it differs and write it once more.
+// follows from the rest; what is said of the topic itself is, where the first of the
+// partitions is its own, or nobody's; and so is what halts a partition that is nobody's.
+// What others recorded goes along with every writing: should it be older than what they
+// have recorded meanwhile, they find that it differs and write it once more.
 func sameRecord(worker string, was, now state.Topic) bool {
 	of := ""
 	if len(now.Partitions) > 0 {
@@ -39,17 +39,27 @@ func sameRecord(worker string, was, now state.Topic) bool {
 	}
 	i := 0
 	for _, p := range now.Partitions {
+		compare := samePartition
 		if p.Worker != worker {
-			continue
+			if p.Worker != "" || p.State != state.Halted {
+				continue
+			}
+			compare = sameHalt
 		}
 		for i < len(was.Partitions) && was.Partitions[i].Partition < p.Partition {
 			i++
 		}
-		if i == len(was.Partitions) || !samePartition(was.Partitions[i], p) {
+		if i == len(was.Partitions) || !compare(was.Partitions[i], p) {
 			return false
 		}
 	}
 	return true
+}
+
+// sameHalt compares why a partition is halted that nobody mirrors, but for the words:
+// several may say it. What is on record may be of who mirrored it before.
+func sameHalt(a, b state.Partition) bool {
+	return a.Partition == b.Partition && a.State == b.State && a.Reason == b.Reason && a.Worker == b.Worker
 }
 
 // samePartition compares all of a partition but its lag in time, when it was seen,

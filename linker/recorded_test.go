@@ -37,6 +37,11 @@ func TestWhatAWorkerRecords(t *testing.T) {
 			t.Partitions = append(t.Partitions, state.Partition{Partition: 2, Worker: "two", Flags: []string{}})
 		}, false, true},
 		{"handed over", func(t *state.Topic) { t.Partitions[0].Worker = "two" }, false, true},
+		{"halted with its topic, and nobody's", func(t *state.Topic) {
+			p := &t.Partitions[1]
+			p.Worker, p.State, p.Reason = "", state.Halted, "SOURCE_RECREATED"
+		}, true, true},
+		{"not begun yet", func(t *state.Topic) { t.Partitions[1].Worker, t.Partitions[1].State = "", state.Pending }, false, false},
 		{"nobody's", func(t *state.Topic) { t.State, t.Partitions = state.Pending, nil }, true, true},
 	} {
 		now := topic()

@@ -247,9 +247,10 @@ func (s *shown) remarks(now time.Time) string {
 const blindAfter = 15 * time.Second
 
 // sees tells whether the lag can be known: both ends were seen, the source is
-// not known to be away, and what was seen of it is fresh (S3).
+// not known to be away or gone, and what was seen of it is fresh (S3).
 func (s *shown) sees(now time.Time) bool {
-	return s.dstEnd != feed.Unknown && s.pos.State != state.SourceUnavailable && !s.pos.State.Ordered() && now.Sub(s.asOf) < blindAfter
+	away := s.pos.State == state.SourceUnavailable || s.pos.Reason.SourceGone()
+	return s.dstEnd != feed.Unknown && !away && !s.pos.State.Ordered() && now.Sub(s.asOf) < blindAfter
 }
 
 func known(offset int64) *int64 {

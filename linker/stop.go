@@ -1,6 +1,7 @@
 package linker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,13 +59,20 @@ var targetReasons = map[feed.Kind]state.Reason{
 	feed.Diverged: state.TargetRecreated, feed.Corrupt: state.Corrupt, feed.Unexpected: state.Unreachable,
 }
 
+// goneDetails say what became of a source topic, in the same words for all of its
+// partitions, until the next look at the topics says more.
+var goneDetails = map[feed.Kind]string{
+	feed.Gone:      "the source does not have the partition any more",
+	feed.Recreated: "the source has another topic of this name",
+}
+
 // onSource turns a fault of the source into a stop.
 func onSource(f *feed.Fault) *stop {
 	r, ok := sourceReasons[f.Kind]
 	if !ok {
 		r = state.Corrupt
 	}
-	s := &stop{event: state.HaltFound, reason: r, detail: missingRight(srcSide, f) + f.Error()}
+	s := &stop{event: state.HaltFound, reason: r, detail: cmp.Or(goneDetails[f.Kind], missingRight(srcSide, f)+f.Error())}
 	if f.Kind.Temporary() {
 		s.event = state.SourceLost
 	}

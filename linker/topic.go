@@ -233,7 +233,7 @@ func (t *topic) report(now time.Time, recorded func(topic string) state.Topic) s
 		Partitions: make([]state.Partition, 0, len(t.partitions))}
 	for n, p := range t.partitions {
 		if p.here {
-			r.Partitions = append(r.Partitions, t.remembered(p.report(now), recorded))
+			r.Partitions = append(r.Partitions, t.inStep(t.remembered(p.report(now), recorded)))
 		} else {
 			r.Partitions = append(r.Partitions, t.unmirrored(int32(n), now, recorded))
 		}
@@ -310,13 +310,34 @@ func (t *topic) unmirrored(n int32, now time.Time, recorded func(topic string) s
 	switch {
 	case t.want.Want != intent.Mirror:
 		return control.Ordered(t.want, p)
-	case t.trouble != nil && !t.trouble.Reason.Remote() && p.State != state.Halted:
-		// It is given up because of that, and was recorded before.
-		p.State, p.Reason, p.Detail, p.Hint = state.Halted, string(t.trouble.Reason), t.trouble.Detail, t.trouble.hint()
-		return p
+	case t.lost() && (p.State != state.Halted || state.Reason(p.Reason).SourceGone()):
+		// It is given up because of that, and was recorded before. Nobody has it now.
+		p.Worker = ""
+		return t.asTopic(p)
 	case !t.link.o.Lease.Share(t.found.Target, n).Joined:
 		return unseenPartition(p) // whoever recorded it may be gone
 	}
+	return p
+}
+
+// inStep shows a partition whose loop met that its source topic is gone as the topic is
+// shown: the loop has ended, and learns nothing of what became of that name since. The
+// lock is held.
+func (t *topic) inStep(p state.Partition) state.Partition {
+	if t.lost() && p.State == state.Halted && state.Reason(p.Reason).SourceGone() {
+		return t.asTopic(p)
+	}
+	return p
+}
+
+// lost tells that what is wrong with the topic as a whole does not end by itself. The
+// lock is held.
+func (t *topic) lost() bool { return t.trouble != nil && !t.trouble.Reason.Remote() }
+
+// asTopic is a partition that is halted as its topic is. The lock is held.
+func (t *topic) asTopic(p state.Partition) state.Partition {
+	p.State, p.Reason, p.Detail, p.Hint = state.Halted, string(t.trouble.Reason), t.trouble.Detail, t.trouble.hint()
+	p.LagRecords, p.LagSeconds = nil, nil
 	return p
 }
 

@@ -79,6 +79,97 @@ func TestG9_SourceDeletedWhileDown(t *testing.T) {
 	})
 }
 
+// TestPartitionsFollowWhatBecameOfTheirTopic: deleted, then made anew. All that is shown
+// and recorded of a partition says what is so now, in the same words, and of no lag,
+// whether its own loop met that or it was given up before.
+func TestPartitionsFollowWhatBecameOfTheirTopic(t *testing.T) {
+	follows := func(t *testing.T, when string, r state.Topic, why state.Reason) {
+		t.Helper()
+		mustBe(t, r, state.Halted, why)
+		if len(r.Partitions) != 2 {
+			t.Fatalf("%s: %+v", when, r)
+		}
+		for _, p := range r.Partitions {
+			if p.State != state.Halted || p.Reason != string(why) || p.Detail != r.Detail || p.Hint != why.About().Hint || p.LagRecords != nil || p.LagSeconds != nil {
+				t.Errorf("%s: %s: %+v", when, r.Detail, p)
+			}
+		}
+	}
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 2)
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		gone := onSource(feed.NewFault(feed.Gone, feed.Partition{Topic: "a", Partition: 1}, 10, kerr.UnknownTopicOrPartition))
+		l.topics["a"].partitions[1].shown.move(gone.event, gone.reason, gone.detail)
+		w.mu.Lock()
+		w.found = nil
+		w.mu.Unlock()
+		topicReport(t, l, "a") // after a while
+		l.giveUp(t.Context(), []workers.Partition{{Topic: "a"}})
+		follows(t, "deleted", topicReport(t, l, "a"), state.SourceDeleted)
+		w.add("a", 2, 2)
+		follows(t, "made anew", topicReport(t, l, "a"), state.SourceRecreated)
+		l.giveUp(t.Context(), []workers.Partition{{Topic: "a", Partition: 1}})
+		follows(t, "given up", topicReport(t, l, "a"), state.SourceRecreated)
+		end()
+		follows(t, "on record", w.States("l")[0].Topic, state.SourceRecreated)
+	})
+}
+
+// TestRecordFollowsAfterARestart: what an earlier process recorded of the partitions is
+// not left beside what is so now.
+func TestRecordFollowsAfterARestart(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld()
+		w.add("a", 1, 2)
+		l, end := w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Active, "")
+		end()
+		w.mu.Lock()
+		was := w.states["a"]
+		was.Topic.State, was.Topic.Reason = state.Halted, string(state.SourceRecreated)
+		for i := range was.Topic.Partitions {
+			p := &was.Topic.Partitions[i]
+			p.State, p.Reason, p.Worker = state.Halted, string(state.SourceDeleted), "before"
+		}
+		w.states["a"] = was
+		w.mu.Unlock()
+		w.add("a", 2, 2)
+		l, end = w.run(t)
+		mustBe(t, topicReport(t, l, "a"), state.Halted, state.SourceRecreated)
+		for _, p := range w.States("l")[0].Topic.Partitions {
+			if p.Reason != string(state.SourceRecreated) || p.LagRecords != nil {
+				t.Errorf("on record is %+v", p)
+			}
+		}
+		end()
+	})
+}
+
+// TestGoneInOneWording: the partitions of a topic that is gone fold into one line, before
+// the next look at the topics, too, and their lag is not known.
+func TestGoneInOneWording(t *testing.T) {
+	for kind, why := range map[feed.Kind]state.Reason{feed.Gone: state.SourceDeleted, feed.Recreated: state.SourceRecreated} {
+		said := map[string]bool{}
+		for n := range int32(2) {
+			s := onSource(feed.NewFault(kind, feed.Partition{Topic: "a", Partition: n}, 270+int64(n), kerr.UnknownTopicOrPartition))
+			said[s.detail] = true
+			now := time.Now()
+			p := newShown(n, "w")
+			p.sawSource(0, 10, 10, now)
+			p.sawTarget(0, 10, now)
+			p.move(s.event, s.reason, s.detail)
+			if r := p.report(now); r.Reason != string(why) || r.LagRecords != nil || r.LagSeconds != nil {
+				t.Errorf("%+v", r)
+			}
+		}
+		if len(said) != 1 {
+			t.Errorf("%s: %v", kind, said)
+		}
+	}
+}
+
 // A refused reader is told what to grant.
 func TestUnauthorizedNamesTheRight(t *testing.T) {
 	f := feed.NewFault(feed.Unauthorized, feed.Partition{Topic: "orders"}, 7, nil)

@@ -178,5 +178,9 @@ func (r Reason) About() About {
 	return About{Explanation: "unknown reason " + string(r), Hint: "report this as a fault of klink"}
 }
 
+// SourceGone reports whether the source topic that was mirrored is not there any more:
+// nothing is known then of how far its mirror is behind.
+func (r Reason) SourceGone() bool { return r == SourceDeleted || r == SourceRecreated }
+
 // Remote reports whether klink retries by itself (S2).
 func (r Reason) Remote() bool { return r.About().Remote }
