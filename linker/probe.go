@@ -62,7 +62,7 @@ func (p *partition) probe(ctx, hard context.Context) *stop {
 		return s
 	}
 	if s := cannotStart(src, dst, own, adopted != feed.Unknown || p.mirrored()); s != nil {
-		return s
+		return p.otherData(s)
 	}
 	if s := p.compareTail(ctx, src, dst, whose{tail, own, adopted}); s != nil {
 		return s

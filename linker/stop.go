@@ -24,6 +24,9 @@ type stop struct {
 	detail string
 	// offsets: the partition's offsets cannot be kept for it (haltOffsets).
 	offsets bool
+	// foreign: it is about data that klink did not write, on a target that nothing is on
+	// record of (otherData).
+	foreign bool
 }
 
 // Error makes a stop usable where an error is.

@@ -57,7 +57,12 @@ var errOnRecord = errors.New("control topic")
 
 // hint is what to do about a stop where that is not its reason's own.
 func (p *partition) hint(s *stop) string {
-	if s.unkept() && p.unmirrorable == UnmirrorableCheckpoint && p.drift == nil {
+	switch {
+	case s.foreign && p.unmirrorable == UnmirrorableCheckpoint: // that was decided, and stays (K12)
+		return otherDataHint
+	case s.foreign:
+		return behindHint + otherDataHint
+	case s.unkept() && p.unmirrorable == UnmirrorableCheckpoint && p.drift == nil:
 		return checkpointHint + s.reason.About().Hint
 	}
 	return ""

@@ -8,6 +8,7 @@ import (
 
 	"klink/fetcher/batch"
 	"klink/fetcher/feed"
+	"klink/linker/appender"
 	"klink/linker/plan"
 	"klink/linker/state"
 )
@@ -89,11 +90,16 @@ func (p *partition) onCompareError(err error) *stop {
 // onDifference names who wrote the target's batch at the first difference. In
 // a log that this mirror has been writing a batch of another producer is a
 // foreign write, behind what it adopted; else the two logs have different
-// histories.
+// histories, or the target's has nothing to do with klink at all.
 func (p *partition) onDifference(ctx context.Context, dst *log, r plan.Range, d plan.Difference) *stop {
-	foreign := false
-	err := dst.each(ctx, plan.Range{From: d.Offset, End: r.End}, func(b []byte, _ bool) bool {
+	foreign, klinks := false, false
+	// The batch before tells, too, whether a klink wrote here: its control topic may be lost.
+	err := dst.each(ctx, plan.Range{From: max(r.From, d.Offset-1), End: r.End}, func(b []byte, _ bool) bool {
 		h, err := batch.ParseHeader(b)
+		klinks = klinks || err == nil && appender.Computed(h.ProducerID)
+		if _, last, known := extent(b); known == nil && last < d.Offset {
+			return true
+		}
 		foreign = err == nil && !p.owns(h) && h.BaseOffset <= d.Offset
 		return false
 	})
@@ -101,7 +107,11 @@ func (p *partition) onDifference(ctx context.Context, dst *log, r plan.Range, d 
 	if err == nil && foreign && (adopted != feed.Unknown || p.mirrored()) && d.Offset >= adopted {
 		return halt(state.ForeignWrite, "%s, in a batch that klink did not write; offsets %d to %d may all be behind it", d, d.Offset, r.End-1)
 	}
-	return halt(state.Diverged, "%s", d)
+	s := halt(state.Diverged, "%s", d)
+	if err != nil || klinks {
+		return s
+	}
+	return p.otherData(s)
 }
 
 // log reads one partition of either cluster piece by piece. A comparison needs
