@@ -63,7 +63,7 @@ func sameHalt(a, b state.Partition) bool {
 }
 
 // samePartition compares all of a partition but its lag in time, when it was seen,
-// and the hint, which follows from the reason.
+// and the hint, which follows from the reason and the detail.
 func samePartition(a, b state.Partition) bool {
 	return a.Partition == b.Partition && a.Mode == b.Mode && a.State == b.State && a.Reason == b.Reason && a.Detail == b.Detail &&
 		same(a.SourceStart, b.SourceStart) && same(a.SourceEnd, b.SourceEnd) && same(a.SourceHighWatermark, b.SourceHighWatermark) &&

@@ -339,6 +339,9 @@ func TestRecordedStatesFollowTheirRecords(t *testing.T) {
 	r.Topic.Partitions[0].TargetEnd = ptr[int64](4711)
 	put()
 	check(r)
+	r.Topic.Partitions[1].Hint, r.Topic.Hint = "of this very halt", "of this very topic"
+	put()
+	check(r)
 	keys, _ := encodeState(r)
 	apply(keys[0], nil)
 	check()

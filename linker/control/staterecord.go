@@ -9,7 +9,8 @@ import (
 )
 
 // partitionsPerPart bounds one state record: some 400 bytes a partition keep it
-// near 200 KB, well below the 1 MiB that brokers take by default.
+// near 200 KB, and hints that are not their reasons' own below 500 KB; brokers take
+// 1 MiB by default.
 const partitionsPerPart = 500
 
 // stateValue is stored apart from the JSON of the status command, so that
@@ -21,6 +22,7 @@ type stateValue struct {
 	State       string           `json:"state"`
 	Reason      string           `json:"reason,omitempty"`
 	Detail      string           `json:"detail,omitempty"`
+	Hint        string           `json:"hint,omitempty"` // where it is not the reason's own
 	Parts       int              `json:"parts"`
 	AsOf        time.Time        `json:"as_of"`
 	Partitions  []partitionValue `json:"partitions"`
@@ -34,6 +36,7 @@ type partitionValue struct {
 	State       string     `json:"state"`
 	Reason      string     `json:"reason,omitempty"`
 	Detail      string     `json:"detail,omitempty"`
+	Hint        string     `json:"hint,omitempty"`
 	SourceStart *int64     `json:"source_start,omitempty"`
 	SourceEnd   *int64     `json:"source_end,omitempty"`
 	SourceHW    *int64     `json:"source_high_watermark,omitempty"`
@@ -55,7 +58,7 @@ func encodeState(r StateRecord) (keys []Key, values []any) {
 		lo := part * partitionsPerPart
 		hi := min(lo+partitionsPerPart, len(r.Topic.Partitions))
 		v := stateValue{Version: versions[KindState], TargetTopic: r.Topic.TargetTopic, Mode: r.Topic.Mode,
-			State: string(r.Topic.State), Reason: r.Topic.Reason, Detail: r.Topic.Detail, Parts: parts, AsOf: r.AsOf.UTC(),
+			State: string(r.Topic.State), Reason: r.Topic.Reason, Detail: r.Topic.Detail, Hint: ownHint(r.Topic.Reason, r.Topic.Hint), Parts: parts, AsOf: r.AsOf.UTC(),
 			Partitions: make([]partitionValue, 0, hi-lo)}
 		for _, p := range r.Topic.Partitions[lo:hi] {
 			v.Partitions = append(v.Partitions, encodePartition(p))
@@ -68,7 +71,7 @@ func encodeState(r StateRecord) (keys []Key, values []any) {
 
 func encodePartition(p state.Partition) partitionValue {
 	v := partitionValue{Partition: p.Partition, Mode: p.Mode, State: string(p.State), Reason: p.Reason,
-		Detail: p.Detail, SourceStart: p.SourceStart, SourceEnd: p.SourceEnd, SourceHW: p.SourceHighWatermark,
+		Detail: p.Detail, Hint: ownHint(p.Reason, p.Hint), SourceStart: p.SourceStart, SourceEnd: p.SourceEnd, SourceHW: p.SourceHighWatermark,
 		TargetStart: p.TargetStart, TargetEnd: p.TargetEnd, LagRecords: p.LagRecords, LagSeconds: p.LagSeconds,
 		Filled: p.Filled, Padded: p.Padded, Flags: p.Flags, Worker: p.Worker}
 	if !p.AsOf.IsZero() {
@@ -89,7 +92,7 @@ func (v partitionValue) partition(asOf time.Time) state.Partition {
 	if v.AsOf != nil {
 		p.AsOf.Time = *v.AsOf
 	}
-	p.Hint = hintOf(v.Reason)
+	p.Hint = cmp.Or(v.Hint, hintOf(v.Reason))
 	return p
 }
 
@@ -99,6 +102,15 @@ func hintOf(reason string) string {
 		return ""
 	}
 	return state.Reason(reason).About().Hint
+}
+
+// ownHint is what has to be recorded of a hint: nothing of one that follows from its
+// reason, or from an order.
+func ownHint(reason, hint string) string {
+	if reason == "" || hint == hintOf(reason) {
+		return ""
+	}
+	return hint
 }
 
 // joinState puts the parts of one topic together. Part 0 tells how many there
@@ -113,7 +125,7 @@ func joinState(link, topic string, parts map[int]stateValue) (StateRecord, bool)
 		partitions += len(v.Partitions)
 	}
 	r := StateRecord{Link: link, AsOf: head.AsOf, Topic: state.Topic{SourceTopic: topic,
-		TargetTopic: head.TargetTopic, Mode: head.Mode, State: state.State(head.State), Reason: head.Reason, Detail: head.Detail, Hint: hintOf(head.Reason),
+		TargetTopic: head.TargetTopic, Mode: head.Mode, State: state.State(head.State), Reason: head.Reason, Detail: head.Detail, Hint: cmp.Or(head.Hint, hintOf(head.Reason)),
 		Partitions: make([]state.Partition, 0, partitions)}}
 	for part := range head.Parts {
 		v := parts[part]
