@@ -23,6 +23,9 @@ type Console interface {
 	// Accepted is what was accepted last of a partition: the offsets from (inclusive)
 	// to end (exclusive), as the ledger has it on record.
 	Accepted(sourceTopic string, partition int32) (from, end int64, ok bool)
+	// Wrote tells whether anything is on record of the link having written to a
+	// partition's target, or of what counts as if it had.
+	Wrote(sourceTopic string, partition int32) bool
 	// Commands are those in force, by number.
 	Commands() []intent.Command
 	// Open makes all that follows possible. It needs Write on the control topic.

@@ -106,6 +106,24 @@ func (c *console) Accepted(sourceTopic string, partition int32) (from, end int64
 	return from, end, ok
 }
 
+// traces is what is on record of what a link wrote to its targets.
+type traces interface {
+	Epochs(link, sourceTopic string, partition int32) []control.Epoch
+	Pad(link, sourceTopic string, partition int32) (control.PadRecord, bool)
+	Adopt(link, sourceTopic string) (control.AdoptRecord, bool)
+}
+
+func (c *console) Wrote(sourceTopic string, partition int32) bool {
+	var on traces = c.view
+	if c.store != nil {
+		on = c.store
+	}
+	_, padded := on.Pad(c.name, sourceTopic, partition)
+	_, adopted := on.Adopt(c.name, sourceTopic)
+	_, _, accepted := c.Accepted(sourceTopic, partition)
+	return padded || adopted || accepted || len(on.Epochs(c.name, sourceTopic, partition)) > 0
+}
+
 func (c *console) Commands() []intent.Command {
 	if c.store == nil {
 		return c.view.Commands(c.name)

@@ -43,6 +43,8 @@ type fakeConsole struct {
 	notes map[string][]string
 	// accepted is what the ledger has as such.
 	accepted map[feed.Partition]ledger.Range
+	// untouched are topics that klink wrote nothing to.
+	untouched map[string]bool
 }
 
 func (f *fakeConsole) Link() state.Link                                      { return f.link }
@@ -63,6 +65,8 @@ func (f *fakeConsole) Accepted(topic string, partition int32) (from, end int64, 
 	r, ok := f.accepted[feed.Partition{Topic: topic, Partition: partition}]
 	return r.From, r.End, ok
 }
+
+func (f *fakeConsole) Wrote(topic string, _ int32) bool { return !f.untouched[topic] }
 
 func (f *fakeConsole) Tails(_ context.Context, topic string) ([]Tail, error) {
 	return f.tails[topic], f.failing["tails "+topic]

@@ -160,7 +160,7 @@ var recreating = order{name: "repair", verb: intent.Recreate, want: intent.Mirro
 			t.fail(reasonRefused, err.Error(), "find out who made it; once it is deleted, give the command again")
 			return nil
 		}
-		t.Detail = deletes(*t)
+		t.Detail = deletes(*t, func(n int32) bool { return con.Wrote(t.SourceTopic, n) })
 		return nil
 	},
 	act: func(ctx context.Context, con Console, t *topicResult) error { return con.Delete(ctx, t.SourceTopic) },
@@ -210,8 +210,9 @@ func haltsOf(t state.Topic, halted []int32) string {
 	return said
 }
 
-// deletes says what is lost with a target topic.
-func deletes(t topicResult) string {
+// deletes says what is lost with a target topic. wrote tells whether klink wrote to a
+// partition of it.
+func deletes(t topicResult, wrote func(partition int32) bool) string {
 	if len(t.recorded.Partitions) == 0 {
 		return "its target topic is not on record, and is left alone"
 	}
@@ -228,7 +229,8 @@ func deletes(t topicResult) string {
 		held = humanize.Comma(*offsets)
 	}
 	said := fmt.Sprintf("topic %s with %s offsets in %s is deleted", t.TargetTopic, held, quantity(len(t.recorded.Partitions), "partition"))
-	if len(haltedOf(t.recorded, nil, state.TargetNotEmpty)) > 0 {
+	differ := slices.DeleteFunc(haltedOf(t.recorded, nil, state.Diverged), wrote)
+	if len(haltedOf(t.recorded, nil, state.TargetNotEmpty))+len(differ) > 0 {
 		said += "; klink did not write what it holds"
 	}
 	if t.want == intent.Stopped {

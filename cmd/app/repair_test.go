@@ -133,6 +133,14 @@ func TestRepairRecreate(t *testing.T) {
 	if a := decodeOrder(t, r); r.code != 1 || a.Topics[0].Reason != reasonUnconfirmed {
 		t.Errorf("%+v", r)
 	}
+	for _, untouched := range []bool{false, true} {
+		f = commanded()
+		f.untouched = map[string]bool{"orders": untouched}
+		r = execute(t.Context(), f.parts(), "repair", "--recreate", "orders", "-c", file, "--dry-run", "-o", "json")
+		if a := decodeOrder(t, r); strings.Contains(a.Topics[0].Detail, "klink did not write what it holds") != untouched {
+			t.Errorf("%+v", r)
+		}
+	}
 	f = commanded()
 	f.failing = map[string]error{"deletable orders": errors.New("topic orders has id 0c now")}
 	r = execute(t.Context(), f.parts(), "repair", "--recreate", "orders", "-c", file, "--yes", "-o", "json")
