@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -136,8 +137,11 @@ func testForeignTargets(t *testing.T, p pair) {
 	before := digestsOf(t, p.dst, bad...)
 	k := startKlink(t, p.plain("f-*")...)
 	for _, c := range cases {
-		if c.why != "" {
-			k.awaitHalt(t, c.topic, 0, c.why)
+		if c.why == "" {
+			continue
+		}
+		if p := k.awaitHalt(t, c.topic, 0, c.why); !strings.Contains(p.Detail, "klink did not write") || !strings.Contains(p.Hint, "on_unmirrorable: checkpoint") {
+			t.Errorf("%s: %s (%s)", c.topic, p.Detail, p.Hint)
 		}
 	}
 	produce(t, p.src, fixed(11, 500, all...))
@@ -149,7 +153,7 @@ func testForeignTargets(t *testing.T, p pair) {
 // testReplaced deletes topics on either side and makes them anew.
 func testReplaced(t *testing.T, p pair) {
 	const calm = "t-calm"
-	one := []string{calm, "t-deleted", "t-remade", "t-dst-deleted", "t-dst-remade", "d-deleted", "d-remade", "d-dst-deleted", "d-dst-remade"}
+	one := []string{calm, "t-deleted", "t-remade", "t-later", "t-dst-deleted", "t-dst-remade", "d-deleted", "d-remade", "d-dst-deleted", "d-dst-remade"}
 	many := []string{"t-fewer", "d-fewer"}
 	all := append(one[:len(one):len(one)], many...)
 	createAll(t, p.src, 1, one...)
@@ -161,7 +165,7 @@ func testReplaced(t *testing.T, p pair) {
 	was := digestsOf(t, p.dst, all...)
 
 	quiet := p.watchMetadata()
-	remove(t, p.src, "t-deleted", "t-remade", "t-fewer")
+	remove(t, p.src, "t-deleted", "t-remade", "t-later", "t-fewer")
 	remove(t, p.dst, "t-dst-deleted", "t-dst-remade")
 	createAll(t, p.src, 1, "t-remade")
 	createAll(t, p.src, 3, "t-fewer")
@@ -169,15 +173,19 @@ func testReplaced(t *testing.T, p pair) {
 	more := []string{"t-remade", "t-fewer", "t-dst-deleted", "t-dst-remade"}
 	produce(t, p.src, fixed(2, 6000, more...))
 	k.awaitHalt(t, "t-deleted", 0, state.SourceDeleted)
+	k.awaitHalt(t, "t-later", 0, state.SourceDeleted)
+	createAll(t, p.src, 1, "t-later")
 	k.awaitTopic(t, "t-remade", state.Halted, state.SourceRecreated)
 	k.awaitTopic(t, "t-fewer", state.Halted, state.SourceRecreated)
 	k.awaitHalt(t, "t-dst-deleted", 0, state.TargetRecreated)
 	k.awaitHalt(t, "t-dst-remade", 0, state.TargetRecreated)
 	produce(t, p.src, fixed(3, 1000, more...))
 	goOn(t, p, 4, calm)
-	k.await(t, "all of t-fewer to say so", func(l state.Link) bool { return recreated(l, "t-fewer") == 12 && recreated(l, "t-remade") == 1 })
+	k.await(t, "all of what was made anew to say so", func(l state.Link) bool {
+		return recreated(l, "t-fewer") == 12 && recreated(l, "t-remade") == 1 && recreated(l, "t-later") == 1
+	})
 	quiet(t)
-	was.requireUntouched(t, p.dst, "t-deleted", "t-remade", "t-fewer")
+	was.requireUntouched(t, p.dst, "t-deleted", "t-remade", "t-later", "t-fewer")
 	requireEmpty(t, p.dst, "t-dst-remade")
 	k.stop(t)
 
@@ -191,7 +199,7 @@ func testReplaced(t *testing.T, p pair) {
 	for _, topic := range []string{"t-deleted", "d-deleted"} {
 		k.awaitTopic(t, topic, state.Halted, state.SourceDeleted)
 	}
-	for _, topic := range []string{"t-fewer", "d-remade", "d-fewer"} {
+	for _, topic := range []string{"t-fewer", "t-later", "d-remade", "d-fewer"} {
 		k.awaitTopic(t, topic, state.Halted, state.SourceRecreated)
 	}
 	for _, topic := range []string{"t-dst-remade", "d-dst-remade"} {
@@ -202,7 +210,7 @@ func testReplaced(t *testing.T, p pair) {
 	requireMirrored(t, p, 1000, "d-dst-deleted", "t-dst-deleted", "t-remade")
 	goOn(t, p, 6, calm)
 	k.stop(t)
-	was.requireUntouched(t, p.dst, "t-deleted", "t-fewer", "d-deleted", "d-remade", "d-fewer")
+	was.requireUntouched(t, p.dst, "t-deleted", "t-later", "t-fewer", "d-deleted", "d-remade", "d-fewer")
 	requireEmpty(t, p.dst, "t-dst-remade", "d-dst-remade")
 	there, err := admin(t, p.src).ListTopics(within(t, patience))
 	if err != nil || there.Has("t-deleted") || there.Has("d-deleted") {
