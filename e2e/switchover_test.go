@@ -174,7 +174,10 @@ func TestG4_Promote(t *testing.T) {
 	if now := endsOf(t, p.dst, topics...); !sameEnds(ends, now) {
 		t.Errorf("after the promotion the target's ends went from %v to %v", ends, now)
 	}
-	requireStopped(t, switchover(t, 0, "promote", "-c", file, "--yes"), topics...)
+	again := switchover(t, 1, "promote", "-c", file, "--yes")
+	if again.RecordsLost == nil || *again.RecordsLost < 100 || again.Failed == 0 {
+		t.Errorf("the source took in 100 records after the cut: %+v", again)
+	}
 	requireStopped(t, switchover(t, 0, "failover", "-c", file, "--yes"), topics...)
 	k.stop(t)
 }

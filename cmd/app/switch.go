@@ -87,9 +87,16 @@ func (s *shell) switchOver(c *cli.Context, w switching) error {
 	if asJSON {
 		printed = show.JSON(s.out, w.name, r)
 	} else {
-		printed = s.printSwitch(s.out, r, switchView{switching: w, all: c.Args().Present(), done: err == nil})
+		printed = s.printSwitch(s.out, r, switchView{switching: w, all: c.Args().Present(), done: isDone(err)})
 	}
 	return errors.Join(printed, switchError(w.name, err))
+}
+
+// isDone tells whether a switch came to its end, whatever the source took in since.
+func isDone(err error) bool {
+	var late *switchover.LateError
+	var failed *switchover.ItemsFailedError
+	return err == nil || errors.As(err, &late) && !errors.As(err, &failed)
 }
 
 // switchLink shows the numbers and asks, where that is wanted, and does it.

@@ -193,6 +193,22 @@ func TestPromote(t *testing.T) {
 	}
 }
 
+// TestPromoteOfASourceThatWentOn: what is done and lost something is not done with 0.
+func TestPromoteOfASourceThatWentOn(t *testing.T) {
+	f := &fakeSwitcher{result: lossless(), err: &switchover.LateError{Records: 200, Topics: 1}}
+	f.result.RecordsLost = ptr(int64(200))
+	r := execute(t.Context(), f.parts(), "promote", "-c", configFile(t, "", "east"), "--yes")
+	if r.code != 1 || !strings.HasPrefix(r.err, "klink: promote: promoted, but the source took in at most 200 records of 1 topic after the cut") ||
+		!strings.Contains(r.out, "\nlost: at most 200 records") || !strings.Contains(r.out, "\nThese topics are STOPPED") {
+		t.Errorf("%+v", r)
+	}
+	// The source did not answer after the cut.
+	f.result.RecordsLost, f.err = nil, nil
+	if r = execute(t.Context(), f.parts(), "promote", "-c", configFile(t, "", "east"), "--yes"); r.code != 0 || !strings.Contains(r.out, "\nlost: unknown in all") {
+		t.Errorf("%+v", r)
+	}
+}
+
 // Whoever is asked has seen the numbers; nothing is done without a yes.
 func TestSwitchAsks(t *testing.T) {
 	file := configFile(t, "", "east")

@@ -78,6 +78,10 @@ func (s *shell) promoteCommand() *cli.Command {
 			"goes on moving, holds an open transaction or cannot be reached, nothing has changed when\n" +
 			"--timeout is over: exit code 4, with the numbers. Mirroring goes on; give it again, or use\n" +
 			"klink failover to go on without what is missing.\n\n" +
+			"Nothing keeps producers from the source, and klink cannot see one that rests between two\n" +
+			"bursts. The source is asked once more after the end, and each time the command is given\n" +
+			"again: what it took in meanwhile is lost to the target, the topic is listed as LATE_RECORDS,\n" +
+			"and the exit code is 1. The topics are STOPPED all the same.\n\n" +
 			"Afterwards the topics are STOPPED, for good and for every klink. Consumers that committed\n" +
 			"read nothing again. In mirror mode klink reverse mirrors the other way.\n\n" + switchNumbers,
 		Flags:  changingFlags(timeoutFlag(promoteTimeout, "wait up to `TIME` until all is mirrored")),

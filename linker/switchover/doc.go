@@ -29,6 +29,10 @@
 // is final; else a Resume takes the Pend back. No fence is written: all workers
 // have confirmed. The end is that of a failover: settings, then the cut as settled.
 //
+// A source has no fence. What a producer writes to it after the last look is not
+// mirrored: the source is asked once more after the cut, and
+// whenever the command is given again.
+//
 // # Running a command again
 //
 // Each step leaves its fact on record before the next begins, and each command
@@ -49,12 +53,15 @@
 //	X5  Nothing is reported that was not read: what is unknown is nil.
 //	X6  A topic that is STOPPED is never fenced again by another switch.
 //	X7  The numbers of a switch are those of its cut, whatever was written to the
-//	    target since.
+//	    target since; in those of a promotion the source's end is that of X10.
 //	X8  In checkpoint mode the numbers follow from where the copies lie, up to the cut
 //	    or the fence; what others wrote to the partition counts in none of them.
 //	X9  A cut is on record as unsettled until the source's settings are in force on its
 //	    topic. Whoever reads the record of a command that was killed sees that it has
 //	    more to do; so does one whose settings failed.
+//	X10 What a promotion lost is told of a source that was asked after the cut, in the
+//	    run that made it and in each later one: what lies beyond the cut is a LateError,
+//	    and where the source does not answer it is nil.
 //
 // # Cost
 //

@@ -46,7 +46,22 @@ type ItemsFailedError struct{ Failed, Of int }
 
 // Error counts them.
 func (e *ItemsFailedError) Error() string {
-	return fmt.Sprintf("%d of %d topics failed: run the command again to do the rest", e.Failed, e.Of)
+	return fmt.Sprintf("%d of %s failed: run the command again to do the rest", e.Failed, counted(e.Of, "topic"))
+}
+
+// LateError tells that all is promoted, and that the source has more records than it
+// had at the cut: somebody wrote to it after all. The Result says where.
+type LateError struct {
+	// Records is how many offsets the source has beyond its cuts, an upper bound of
+	// records; Topics have some.
+	Records int64
+	Topics  int
+}
+
+// Error counts them.
+func (e *LateError) Error() string {
+	return fmt.Sprintf("promoted, but the source took in at most %s of %s after the cut, which the target does not have: producers must stop before a promotion",
+		counted(e.Records, "record"), counted(e.Topics, "topic"))
 }
 
 // NotAllowedError tells that the record does not let the verb act on a topic. It
@@ -81,6 +96,14 @@ type BeatenError struct {
 // Error says who gave which command and when.
 func (e *BeatenError) Error() string {
 	return fmt.Sprintf("%s: another command was first: %s", e.Verb, tell(e.Winner))
+}
+
+// counted writes a number of things.
+func counted[N int | int64](n N, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 // tell writes a command the way a person speaks of it.

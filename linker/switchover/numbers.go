@@ -62,6 +62,8 @@ type facts struct {
 	// goal is the offset up to which the partition was padded, 0 for none.
 	goal int64
 	seen sight
+	// unasked: the source was to say what it took in after the cut, and did not.
+	unasked bool
 	// transactions: the source's log is known to hold some.
 	transactions bool
 	// copies tell where copies lie in checkpoint mode, up to the end; nil in mirror
@@ -135,7 +137,7 @@ func (f facts) numbers() Partition {
 	}
 	end := f.mirroredSource()
 	p.LastMirrored = f.lastMirrored()
-	if f.seen.stable != nil && end != feed.Unknown {
+	if f.seen.stable != nil && end != feed.Unknown && !f.unasked {
 		lost := max(0, *f.seen.stable-end)
 		p.RecordsLost = &lost
 	}

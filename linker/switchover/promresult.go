@@ -23,6 +23,7 @@ func (x *promRun) dry(ctx context.Context) (Result, error) {
 	}
 	missing := x.missing(ctx)
 	x.measure(ctx, x.settled())
+	x.lastLook(ctx, x.settled())
 	res := x.assemble(ctx)
 	res.DryRun = true
 	if missing != "" {
@@ -54,6 +55,7 @@ func (x *promRun) result(ctx context.Context) (Result, error) {
 	if x.m.err != nil || x.m.goal != toStop {
 		// The record is as it was; the numbers are those of the last look.
 		x.measure(ctx, x.settled())
+		x.lastLook(ctx, x.settled())
 	}
 	res := x.assemble(ctx)
 	if id := x.m.id; x.m.err == nil {
@@ -62,11 +64,11 @@ func (x *promRun) result(ctx context.Context) (Result, error) {
 		}
 		res.Switch = &id
 	}
+	res.tally()
 	if x.m.err != nil {
-		res.tally()
 		return res, x.m.err
 	}
-	return res.end()
+	return res, promoted(res)
 }
 
 // assemble puts the result together from what is known.
@@ -103,8 +105,11 @@ const hintLagging = "stop the producers at the source, let open transactions end
 
 // hintOf is the hint of a Topic.Reason.
 func hintOf(reason state.Reason) string {
-	if reason == lagging {
+	switch reason {
+	case lagging:
 		return hintLagging
+	case lateRecords:
+		return hintLate
 	}
 	return reason.About().Hint
 }

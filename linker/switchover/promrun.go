@@ -11,8 +11,9 @@ import (
 
 // Promote waits until the target holds all that the source has and then stops the
 // mirrors, all of them or none. Where that does not come about in time nothing has
-// changed and the error is ErrRefused; the Result has the numbers then too. A
-// context that ends while the mirrors are held takes that back.
+// changed and the error is ErrRefused; the Result has the numbers then too. A source
+// that has records beyond the cut, now or when the command is given again, is a
+// *LateError. A context that ends while the mirrors are held takes that back.
 func (s *Switch) Promote(ctx context.Context, r Request) (Result, error) {
 	if s.o.Source == nil {
 		return Result{Link: s.o.Link}, errors.New("promote needs the source")
@@ -69,7 +70,8 @@ func (x *promRun) run(ctx context.Context) (Result, error) {
 			x.finish(under, x.m.sc, x.troubles, x.details)
 			x.m.went()
 		case promLast:
-			x.lastLook(under)
+			x.measure(under, x.all)
+			x.lastLook(under, x.all)
 			x.m.went()
 		case promOver:
 			return x.result(under)
@@ -177,19 +179,11 @@ func (x *promRun) missing(ctx context.Context) string {
 
 // ask puts the question to the source; what it answers becomes what was seen.
 func (x *promRun) ask(ctx context.Context, fs []*fate) (trouble string) {
-	ctx, cancel := context.WithTimeout(ctx, x.o.Times.Look)
-	defer cancel()
-	ps := make([]feed.Partition, len(fs))
-	for i, f := range fs {
-		ps[i] = f.source()
-	}
-	got, err := x.o.Source.SourceEnds(ctx, ps)
-	now := time.Now()
+	got, now, err := x.sourceEnds(ctx, fs)
+	x.src = got
 	if err != nil {
-		x.src = nil
 		return fmt.Sprintf("the source does not answer: %v", err)
 	}
-	x.src = got
 	for _, f := range fs {
 		if e, ok := got[f.source()]; ok && e.Err == nil {
 			f.seen.stable, f.seen.high, f.seen.at = &e.Stable, &e.End, now
@@ -198,6 +192,18 @@ func (x *promRun) ask(ctx context.Context, fs []*fate) (trouble string) {
 		f.facts.of = now
 	}
 	return ""
+}
+
+// sourceEnds asks the source where some partitions end, and tells when it answered.
+func (x *promRun) sourceEnds(ctx context.Context, fs []*fate) (map[feed.Partition]SourceEnd, time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, x.o.Times.Look)
+	defer cancel()
+	ps := make([]feed.Partition, len(fs))
+	for i, f := range fs {
+		ps[i] = f.source()
+	}
+	got, err := x.o.Source.SourceEnds(ctx, ps)
+	return got, time.Now(), err
 }
 
 // lacks says what keeps a partition from being stopped without a loss.
@@ -322,22 +328,4 @@ func (x *promRun) putCuts(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, x.o.Times.Look)
 	defer cancel()
 	return x.o.Store.PutCuts(ctx, cutRecords(x.o.Link, x.together(), func(*mirror) string { return x.m.id }))
-}
-
-// lastLook asks the source once more, now that nothing can be done about it.
-func (x *promRun) lastLook(ctx context.Context) {
-	all := x.all
-	x.measure(ctx, all)
-	if trouble := x.ask(ctx, all); trouble != "" {
-		x.m.notes = append(x.m.notes, "whether the source took in more after the cut is not known: "+trouble)
-		return
-	}
-	for _, f := range all {
-		end, known := f.facts.mirroredSource(), x.src[f.source()]
-		if known.Err == nil && end != feed.Unknown && known.End > end {
-			f.facts.seen.stable, f.facts.seen.high = &known.End, &known.End
-			f.facts.details = append(f.facts.details, fmt.Sprintf("the source took in %d more records after the cut", known.End-end))
-			x.details[f.m.SourceTopic] = "the source took in records after the cut"
-		}
-	}
 }
