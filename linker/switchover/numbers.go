@@ -22,6 +22,9 @@ type sight struct {
 	targetEnd    *int64
 	state        state.State
 	reason       string
+	// worker reported last, at heard.
+	worker string
+	heard  time.Time
 }
 
 // sights takes the last sighting of each partition out of reported states.
@@ -30,7 +33,8 @@ func sights(records []control.StateRecord) map[feed.Partition]sight {
 	for _, r := range records {
 		for _, p := range r.Topic.Partitions {
 			out[feed.Partition{Topic: r.Topic.SourceTopic, Partition: p.Partition}] = sight{stable: p.SourceEnd, high: p.SourceHighWatermark,
-				at: p.AsOf.Time, targetEnd: p.TargetEnd, state: p.State, reason: p.Reason}
+				at: p.AsOf.Time, targetEnd: p.TargetEnd, state: p.State, reason: p.Reason,
+				worker: p.Worker, heard: p.AsOf.Time}
 		}
 	}
 	return out

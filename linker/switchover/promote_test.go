@@ -150,7 +150,7 @@ func TestPromoteInTimeOrNotAtAll(t *testing.T) {
 	}{
 		"behind":          {func(w *world) { w.worker.stops, w.pieces[0].src = true, 8 }, "not mirrored before --timeout was over: a/0: 5 records behind the source"},
 		"the source gone": {func(w *world) { w.pick = always("source", 1) }, "not mirrored before --timeout was over: the source does not answer"},
-		"no worker":       {func(w *world) { w.worker.alive = false }, "workers did not confirm: 2 partitions, such as a/0"},
+		"no worker":       {func(w *world) { w.worker.alive = false }, "workers did not confirm: 2 partitions, such as a/0: its worker w1 was last heard of 3s ago, at 2000-01-01T00:00:00Z"},
 		"no group sync":   {func(w *world) { w.wantsGroups = true }, "group offsets"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,6 +166,9 @@ func TestPromoteInTimeOrNotAtAll(t *testing.T) {
 				for _, got := range r.Topics {
 					if got.Reason != "" && got.Hint != hintOf(state.Reason(got.Reason)) {
 						t.Errorf("hint %q", got.Hint)
+					}
+					if silent := name == "no worker"; silent != (got.Reason == silentWorker) {
+						t.Errorf("topic %+v", got)
 					}
 				}
 				w.worker.alive = true
@@ -205,7 +208,7 @@ func TestPromoteOfASourceThatMoved(t *testing.T) {
 		}
 		r, err := w.open("cli").Promote(context.Background(), Request{})
 		var refused *RefusedError
-		if !errors.As(err, &refused) || !refused.TakenBack || !strings.Contains(err.Error(), "1 records behind") || *r.Topics[0].Partitions[0].RecordsLost != 1 {
+		if !errors.As(err, &refused) || !refused.TakenBack || !strings.Contains(err.Error(), "1 record behind") || *r.Topics[0].Partitions[0].RecordsLost != 1 {
 			t.Errorf("%v: %+v", err, r)
 		}
 		w.checkPromote(err)

@@ -2,7 +2,9 @@ package switchover
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"klink/linker/intent"
 	"klink/linker/state"
@@ -75,6 +77,7 @@ func (x *promRun) result(ctx context.Context) (Result, error) {
 func (x *promRun) assemble(ctx context.Context) Result {
 	res := x.newResult()
 	res.Notes = append(res.Notes, x.m.notes...)
+	x.blame(time.Now())
 	waiting := make(map[string]bool)
 	for _, m := range x.m.open {
 		waiting[m.SourceTopic] = m.intent.Want != intent.Stopped
@@ -89,12 +92,23 @@ func (x *promRun) assemble(ctx context.Context) Result {
 	for _, m := range x.m.sc.mirrors {
 		t := topic(m, x.all, x.troubles, x.details)
 		if x.m.err != nil && t.OK && m.intent.Want != intent.Stopped {
-			t.OK, t.Detail = false, "not promoted, since all are promoted together or none"
+			t.OK, t.Detail = false, x.why()
 		}
 		res.Topics = append(res.Topics, t)
 	}
 	res.Groups = x.groupNumbers(ctx, x.all)
 	return res
+}
+
+// why says of a topic with no trouble of its own why it was not promoted.
+func (x *promRun) why() string {
+	if len(x.m.open) > 1 && len(x.troubles) > 0 {
+		return "not promoted, since all are promoted together or none"
+	}
+	if errors.Is(x.m.err, context.Canceled) || errors.Is(x.m.err, context.DeadlineExceeded) {
+		return "not promoted: the command was stopped before"
+	}
+	return x.m.err.Error()
 }
 
 // lagging is the Topic.Reason of what is not mirrored to its end.
@@ -110,6 +124,8 @@ func hintOf(reason state.Reason) string {
 		return hintLagging
 	case lateRecords:
 		return hintLate
+	case silentWorker:
+		return hintSilent
 	}
 	return reason.About().Hint
 }

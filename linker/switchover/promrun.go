@@ -32,7 +32,9 @@ type promRun struct {
 	m   *promote
 	all []*fate
 	// src is what the source said last.
-	src      map[feed.Partition]SourceEnd
+	src map[feed.Partition]SourceEnd
+	// silent are the partitions whose workers did not confirm the hold.
+	silent   []*fate
 	troubles troubles
 	details  map[string]string
 	// said is what was told last, so that a wait is told once.
@@ -172,7 +174,7 @@ func (x *promRun) missing(ctx context.Context) string {
 		}
 	}
 	if count > 1 {
-		why += fmt.Sprintf(", and %d more partitions", count-1)
+		why += fmt.Sprintf(", and %s more", counted(count-1, "partition"))
 	}
 	return why
 }
@@ -224,9 +226,9 @@ func (x *promRun) lacks(f *fate) string {
 	case f.facts.copies == nil && dst.LogEnd > src.End:
 		return fmt.Sprintf("the target ends at %d, beyond the source's end %d", dst.LogEnd, src.End)
 	case src.Stable < src.End:
-		return fmt.Sprintf("%d records of the source wait for a transaction to end", src.End-src.Stable)
+		return fmt.Sprintf("%s of the source behind a transaction that has not ended", counted(src.End-src.Stable, "record"))
 	case dst.LogEnd < src.End:
-		return fmt.Sprintf("%d records behind the source", src.End-dst.LogEnd) + f.mood()
+		return counted(src.End-dst.LogEnd, "record") + " behind the source" + f.mood()
 	case dst.HighWatermark < dst.LogEnd:
 		return fmt.Sprintf("offsets %d to %d of the target are not on all replicas yet", dst.HighWatermark, dst.LogEnd-1)
 	case f.word != nil && !f.word.Wrote && f.word.End != dst.LogEnd:
@@ -243,7 +245,7 @@ func (f *fate) lacksCopies(end int64) string {
 	case src > end:
 		return fmt.Sprintf("offsets up to %d were copied, beyond the source's end %d", src-1, end)
 	case src < end:
-		return fmt.Sprintf("%d records behind the source", end-src) + f.mood()
+		return counted(end-src, "record") + " behind the source" + f.mood()
 	case f.facts.ends.HighWatermark < dst:
 		return fmt.Sprintf("offsets %d to %d of the target are not on all replicas yet", f.facts.ends.HighWatermark, dst-1)
 	}
@@ -279,7 +281,7 @@ func (x *promRun) awaitWords(ctx context.Context) string {
 
 func (x *promRun) takeWords() string {
 	said := make(map[string]map[int32]word)
-	silent, example := 0, ""
+	x.silent = nil
 	for _, f := range x.together() {
 		topic := f.m.SourceTopic
 		if said[topic] == nil {
@@ -289,12 +291,10 @@ func (x *promRun) takeWords() string {
 			f.word = &w
 			continue
 		}
-		if silent++; example == "" {
-			example = fmt.Sprintf("%s/%d", topic, f.n)
-		}
+		x.silent = append(x.silent, f)
 	}
-	if silent > 0 {
-		return fmt.Sprintf("%d partitions, such as %s", silent, example)
+	if len(x.silent) > 0 {
+		return unconfirmed(x.silent, time.Now())
 	}
 	if x.o.CarriesGroups && !x.groupsConfirmed() {
 		return x.groupsMissing()

@@ -247,7 +247,7 @@ func (w *world) States(string) []control.StateRecord {
 		for _, p := range w.of(t) {
 			end, dst := p.src, int64(len(p.log))
 			r.Topic.Partitions = append(r.Topic.Partitions, state.Partition{Partition: p.n, State: state.Active, SourceEnd: &end,
-				SourceHighWatermark: &end, TargetEnd: &dst, AsOf: state.Seen{Time: w.began}})
+				SourceHighWatermark: &end, TargetEnd: &dst, Worker: "w1", AsOf: state.Seen{Time: w.began}})
 		}
 		out = append(out, r)
 	}
