@@ -75,9 +75,10 @@ func (s *shell) promoteCommand() *cli.Command {
 			"consumer groups are carried over. Then it holds the mirrors, looks at the source once more,\n" +
 			"and ends them together; the source's own settings come into force on the target.\n\n" +
 			"Needs both clusters and a running klink. All topics are promoted or none. Where the source\n" +
-			"goes on moving, holds an open transaction or cannot be reached, nothing has changed when\n" +
-			"--timeout is over: exit code 4, with the numbers. Mirroring goes on; give it again, or use\n" +
-			"klink failover to go on without what is missing.\n\n" +
+			"goes on moving, the mirrors are held and let go again until it rests. Where it does not, holds\n" +
+			"an open transaction or cannot be reached, nothing has changed when --timeout is over: exit\n" +
+			"code 4, with the numbers. Mirroring goes on; give it again, or use klink failover to go on\n" +
+			"without what is missing. Where no klink confirms that it stopped, that is told earlier.\n\n" +
 			"Nothing keeps producers from the source, and klink cannot see one that rests between two\n" +
 			"bursts. The source is asked once more after the end, and each time the command is given\n" +
 			"again: what it took in meanwhile is lost to the target, the topic is listed as LATE_RECORDS,\n" +

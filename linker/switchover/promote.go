@@ -69,8 +69,14 @@ type promote struct {
 	ackUntil time.Time
 	// tried: a Pend of this run was written, whatever became of it.
 	tried bool
-	// anew: what is taken back is somebody else's that was left behind.
-	anew bool
+	// anew: what is taken back is somebody else's that was left behind, or a hold
+	// under which the source moved; then it begins again, not before again.
+	anew  bool
+	again time.Time
+	// retaken counts the holds of this run that were taken back to try again, and
+	// lack is what was missing under the last one.
+	retaken int
+	lack    string
 	// trying is since when the control topic fails.
 	trying time.Time
 
@@ -81,6 +87,20 @@ type promote struct {
 
 // retryPause lies between tries to write to the control topic.
 const retryPause = 200 * time.Millisecond
+
+const (
+	// holdPauseMin and holdPauseMax bound the pauses between a hold that was taken back
+	// and the next one. Each costs the mirrors a standstill and the record two commands,
+	// so with the default timeout there are some 30 at most.
+	holdPauseMin = 500 * time.Millisecond
+	holdPauseMax = 10 * time.Second
+)
+
+// holdPause is how long the mirrors go on after the hold with that number, from 1,
+// was taken back: twice as long each time.
+func holdPause(retaken int) time.Duration {
+	return min(holdPauseMin<<min(retaken-1, 10), holdPauseMax)
+}
 
 func newPromote(t Times, r Request, now time.Time) *promote {
 	wait := r.Timeout
@@ -129,7 +149,11 @@ func (m *promote) promoted() {
 func (m *promote) isFree(now time.Time, free []*mirror) {
 	switch {
 	case m.goal == toMirror && m.anew:
-		m.goal, m.anew, m.id, m.held = toHold, false, newID(), time.Time{}
+		m.goal, m.anew, m.id, m.held, m.err = toHold, false, newID(), time.Time{}, nil
+		if now.Before(m.again) {
+			m.open, m.step, m.rest = free, promRest, m.again
+			return
+		}
 	case m.goal == toMirror && free[0].intent.Want != intent.Stopped:
 		m.open, m.step = free, promOver
 		return
@@ -257,7 +281,7 @@ func (m *promote) measured(now time.Time, missing string) {
 	case missing == "":
 		m.order(now, intent.Pend)
 	case !now.Before(m.until):
-		m.end(&RefusedError{Why: "not mirrored before --timeout was over: " + missing})
+		m.end(&RefusedError{Why: "not mirrored before --timeout was over: " + missing, TakenBack: m.retaken > 0})
 	default:
 		m.step, m.rest = promRest, now.Add(m.times.Poll)
 	}
@@ -271,11 +295,20 @@ func (m *promote) acked(missing string) {
 	}
 }
 
-// checked takes what is missing for a stop, "" for nothing (X1).
-func (m *promote) checked(missing string) {
+// checked takes what is missing for a stop, "" for nothing (X1). A source that moved
+// as the mirrors were held may come to rest: they go on, and are held again after a
+// pause, for the last time when the wait is over.
+func (m *promote) checked(now time.Time, missing string) {
 	m.step = promCuts
-	if missing != "" {
-		m.refuse(missing)
+	if missing == "" {
+		return
+	}
+	m.refuse(missing)
+	if now.Before(m.until) {
+		m.retaken, m.lack, m.anew = m.retaken+1, missing, true
+		if m.again = now.Add(holdPause(m.retaken)); m.again.After(m.until) {
+			m.again = m.until
+		}
 	}
 }
 

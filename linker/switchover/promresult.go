@@ -77,6 +77,9 @@ func (x *promRun) result(ctx context.Context) (Result, error) {
 func (x *promRun) assemble(ctx context.Context) Result {
 	res := x.newResult()
 	res.Notes = append(res.Notes, x.m.notes...)
+	if n := x.m.retaken; n > 0 {
+		res.Notes = append(res.Notes, fmt.Sprintf("held and taken back %s, since by then something was missing; the last time: %s", counted(n, "time"), x.m.lack))
+	}
 	x.blame(time.Now())
 	waiting := make(map[string]bool)
 	for _, m := range x.m.open {

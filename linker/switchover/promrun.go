@@ -65,7 +65,7 @@ func (x *promRun) run(ctx context.Context) (Result, error) {
 				x.m.acked(missing)
 			}
 		case promCheck:
-			x.m.checked(x.missing(under))
+			x.checks(under)
 		case promCuts:
 			x.m.cut(time.Now(), x.putCuts(under))
 		case promSettings:
@@ -115,6 +115,15 @@ func (x *promRun) tell(s string) {
 func (x *promRun) waiting(missing string) {
 	if missing != "" {
 		x.tell("waiting: " + missing)
+	}
+}
+
+// checks looks at both clusters under the hold.
+func (x *promRun) checks(ctx context.Context) {
+	missing := x.missing(ctx)
+	x.m.checked(time.Now(), missing)
+	if x.m.anew {
+		x.tell("taken back, to be tried again: " + missing)
 	}
 }
 
