@@ -72,15 +72,16 @@ func (s *shell) promoteCommand() *cli.Command {
 		UsageText: "klink promote -c klink.yaml [--link NAME] [TOPIC ...] [--timeout 5m] [--dry-run] [--yes] [-o table|json]",
 		Description: "For a planned switch: stop the producers at the source, then promote. Waits until the target\n" +
 			"has all that the source has, in every partition of all topics named, and until the offsets of\n" +
-			"consumer groups are carried over. Then it holds the mirrors, looks at the source once more,\n" +
-			"and ends them together; the source's own settings come into force on the target.\n\n" +
+			"consumer groups are carried over. Once the source has been at rest for 2 seconds (or half of\n" +
+			"--timeout), it holds the mirrors, looks at the source once more, and ends them together; the\n" +
+			"source's own settings come into force on the target.\n\n" +
 			"Needs both clusters and a running klink. All topics are promoted or none. Where the source\n" +
 			"goes on moving, the mirrors are held and let go again until it rests. Where it does not, holds\n" +
 			"an open transaction or cannot be reached, nothing has changed when --timeout is over: exit\n" +
 			"code 4, with the numbers. Mirroring goes on; give it again, or use klink failover to go on\n" +
 			"without what is missing. Where no klink confirms that it stopped, that is told earlier.\n\n" +
-			"Nothing keeps producers from the source, and klink cannot see one that rests between two\n" +
-			"bursts. The source is asked once more after the end, and each time the command is given\n" +
+			"Nothing keeps producers from the source, and klink cannot see one that rests for longer\n" +
+			"between two bursts. The source is asked once more after the end, and each time the command is given\n" +
 			"again: what it took in meanwhile is lost to the target, the topic is listed as LATE_RECORDS,\n" +
 			"and the exit code is 1. The topics are STOPPED all the same.\n\n" +
 			"Afterwards the topics are STOPPED, for good and for every klink. Consumers that committed\n" +

@@ -59,7 +59,7 @@ func (w *world) Read(_ context.Context, p feed.Partition, _ feed.TopicID, from i
 // open returns a Switch of one process.
 func (w *world) open(owner string) *Switch {
 	return New(Options{Link: theLink, Store: w, Target: w, Reader: w, Settings: w, Source: w, CarriesGroups: w.groups || w.wantsGroups,
-		Owner: owner, Times: Times{Session: session}, Concurrency: 1})
+		Owner: owner, Times: Times{Session: session, Quiet: w.quiet}, Concurrency: 1})
 }
 
 // attempt runs one command as one process; died is true where it did not survive.

@@ -56,6 +56,11 @@ type promote struct {
 	id    string // the switch
 	by    string
 	until time.Time // end of the wait
+	quiet time.Duration
+	// still is since when the source is seen not to move, zero before the first look;
+	// mover is the partition that moved last, "" for none.
+	still time.Time
+	mover string
 
 	step promStep
 	goal promGoal
@@ -107,7 +112,7 @@ func newPromote(t Times, r Request, now time.Time) *promote {
 	if wait <= 0 {
 		wait = t.Timeout
 	}
-	return &promote{times: t, id: newID(), by: r.By, until: now.Add(wait)}
+	return &promote{times: t, id: newID(), by: r.By, until: now.Add(wait), quiet: min(t.Quiet, wait/2)}
 }
 
 // looked takes what the record says.
@@ -275,8 +280,15 @@ func (m *promote) hindered(now time.Time, err error) {
 // rested ends a promRest.
 func (m *promote) rested() { m.step = promLook }
 
-// measured takes what is missing for a hold, "" for nothing.
-func (m *promote) measured(now time.Time, missing string) {
+// measured takes what is missing for a hold, "" for nothing, and which partition of
+// the source moved since the look before, "" for none.
+func (m *promote) measured(now time.Time, missing, mover string) {
+	if mover != "" || m.still.IsZero() {
+		m.still, m.mover = now, mover
+	}
+	if missing == "" && now.Sub(m.still) < m.quiet {
+		missing = m.restless()
+	}
 	switch {
 	case missing == "":
 		m.order(now, intent.Pend)
@@ -285,6 +297,14 @@ func (m *promote) measured(now time.Time, missing string) {
 	default:
 		m.step, m.rest = promRest, now.Add(m.times.Poll)
 	}
+}
+
+// restless says that the source is not known to be at rest.
+func (m *promote) restless() string {
+	if m.mover == "" {
+		return fmt.Sprintf("the source is not known yet to have been at rest for %s", m.quiet)
+	}
+	return fmt.Sprintf("the source has not been at rest for %s: %s went on; stop its producers", m.quiet, m.mover)
 }
 
 // acked takes whose word is missing, "" for nobody's.
@@ -298,8 +318,14 @@ func (m *promote) acked(missing string) {
 // checked takes what is missing for a stop, "" for nothing (X1). A source that moved
 // as the mirrors were held may come to rest: they go on, and are held again after a
 // pause, for the last time when the wait is over.
-func (m *promote) checked(now time.Time, missing string) {
+func (m *promote) checked(now time.Time, missing, mover string) {
 	m.step = promCuts
+	if mover != "" {
+		m.still, m.mover = now, mover
+		if missing == "" {
+			missing = m.restless()
+		}
+	}
 	if missing == "" {
 		return
 	}

@@ -33,6 +33,8 @@ type promRun struct {
 	all []*fate
 	// src is what the source said last.
 	src map[feed.Partition]SourceEnd
+	// before is what it said when it was last looked at for a move.
+	before map[feed.Partition]SourceEnd
 	// silent are the partitions whose workers did not confirm the hold.
 	silent   []*fate
 	troubles troubles
@@ -56,7 +58,7 @@ func (x *promRun) run(ctx context.Context) (Result, error) {
 		case promWait:
 			missing := x.missing(under)
 			x.waiting(missing)
-			x.m.measured(time.Now(), missing)
+			x.m.measured(time.Now(), missing, x.moved())
 		case promPut:
 			x.put(under)
 		case promAcks:
@@ -121,9 +123,9 @@ func (x *promRun) waiting(missing string) {
 // checks looks at both clusters under the hold.
 func (x *promRun) checks(ctx context.Context) {
 	missing := x.missing(ctx)
-	x.m.checked(time.Now(), missing)
+	x.m.checked(time.Now(), missing, x.moved())
 	if x.m.anew {
-		x.tell("taken back, to be tried again: " + missing)
+		x.tell("taken back, to be tried again: " + x.m.lack)
 	}
 }
 
@@ -203,6 +205,31 @@ func (x *promRun) ask(ctx context.Context, fs []*fate) (trouble string) {
 		f.facts.of = now
 	}
 	return ""
+}
+
+// moved names a partition of the source that moved between its last two answers, ""
+// for none.
+func (x *promRun) moved() string {
+	if x.src == nil {
+		return ""
+	}
+	was := x.before
+	x.before = x.src
+	return moved(was, x.src)
+}
+
+// moved names the first of the partitions that both answers know that moved.
+func moved(was, is map[feed.Partition]SourceEnd) (name string) {
+	for p, a := range was {
+		b, ok := is[p]
+		if !ok || a.Err != nil || b.Err != nil || a.Stable == b.Stable && a.End == b.End {
+			continue
+		}
+		if s := fmt.Sprintf("%s/%d", p.Topic, p.Partition); name == "" || s < name {
+			name = s
+		}
+	}
+	return name
 }
 
 // sourceEnds asks the source where some partitions end, and tells when it answered.

@@ -53,6 +53,11 @@ type Times struct {
 	Hold time.Duration
 	// Poll lies between two looks at both clusters while a promotion waits. 250 ms.
 	Poll time.Duration
+	// Quiet is how long the source's ends must not have moved before a promotion holds
+	// the mirrors, or half its timeout where that is less: a hold lasts for less time than
+	// lies between two batches of many a producer, and would come to its end between
+	// them. 2 s.
+	Quiet time.Duration
 	// Record bounds one write to, or look at, the control topic during a failover,
 	// after which it goes on without. 2 s.
 	Record time.Duration
@@ -69,14 +74,14 @@ type Times struct {
 
 // DefaultTimes is the only home of the defaults.
 func DefaultTimes() Times {
-	return Times{Acks: 1500 * time.Millisecond, Hold: 30 * time.Second, Poll: 250 * time.Millisecond, Record: 2 * time.Second,
+	return Times{Acks: 1500 * time.Millisecond, Hold: 30 * time.Second, Poll: 250 * time.Millisecond, Quiet: 2 * time.Second, Record: 2 * time.Second,
 		Try: 3 * time.Second, Session: 10 * time.Second, Look: 5 * time.Second, Timeout: 5 * time.Minute}
 }
 
 func (t Times) orDefault() Times {
 	d := DefaultTimes()
 	for _, p := range []struct{ have, want *time.Duration }{
-		{&t.Acks, &d.Acks}, {&t.Hold, &d.Hold}, {&t.Poll, &d.Poll}, {&t.Record, &d.Record},
+		{&t.Acks, &d.Acks}, {&t.Hold, &d.Hold}, {&t.Poll, &d.Poll}, {&t.Quiet, &d.Quiet}, {&t.Record, &d.Record},
 		{&t.Try, &d.Try}, {&t.Session, &d.Session}, {&t.Look, &d.Look}, {&t.Timeout, &d.Timeout},
 	} {
 		if *p.have <= 0 {

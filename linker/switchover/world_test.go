@@ -106,11 +106,13 @@ type world struct {
 	// mayMark is false where the right for markers is missing.
 	mayMark bool
 	began   time.Time
+	// quiet is Times.Quiet: short, so that there are not too many courses.
+	quiet time.Duration
 }
 
 func newWorld(t testing.TB, pick func(string, int) int, parts ...string) *world {
 	w := &world{t: t, pick: pick, acks: map[string][]control.AckRecord{}, cuts: map[string]control.CutRecord{}, forced: map[string]int{},
-		taken: map[feed.Partition]int32{}, mayMark: true, began: time.Now(),
+		taken: map[feed.Partition]int32{}, mayMark: true, began: time.Now(), quiet: tick,
 		worker: worker{alive: true, reads: true, acked: map[string]int32{}, seen: map[int32]time.Time{}}}
 	n := map[string]int32{}
 	for _, topic := range parts {
