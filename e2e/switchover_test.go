@@ -23,6 +23,10 @@ func TestG4_Failover(t *testing.T) {
 	file := configFile(t, openLink("forced", p.src.Bootstrap()[0], p.dst.Bootstrap()[0], topics...))
 	k := startKlink(t, "-c", file)
 	requireMirrored(t, p, total, topics...)
+	eventually(t, patience, "the source's ends to be on record", func() bool {
+		r := switchover(t, 0, "forecast", "-c", file)
+		return r.RecordsLost != nil && r.UnseenSeconds != nil
+	})
 	load, err := lab.StartLoad(within(t, patience), p.src, today(topics, lab.LoadOptions{Seed: 2, MaxBatch: 20, RecordsPerSecond: 2_000}))
 	if err != nil {
 		t.Fatal(err)
@@ -37,10 +41,13 @@ func TestG4_Failover(t *testing.T) {
 
 	forecast := switchover(t, 0, "forecast", "-c", file)
 	if forecast.RecordsLost == nil || forecast.UnseenSeconds == nil || forecast.Switch != "" {
-		t.Errorf("forecast %+v", forecast)
+		t.Fatalf("forecast %+v", forecast)
 	}
 	began := time.Now()
 	r := switchover(t, 0, "failover", "-c", file, "--yes")
+	if r.RecordsLost == nil || r.UnseenSeconds == nil {
+		t.Fatalf("failover %+v", r)
+	}
 	t.Logf("took %v; %d records lost, unseen for %.1f s", time.Since(began), *r.RecordsLost, *r.UnseenSeconds)
 	cuts := requireStopped(t, r, topics...)
 	for _, topic := range topics {
