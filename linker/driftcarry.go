@@ -140,9 +140,10 @@ func (p *partition) deliverGathered(ctx, hard context.Context, c *parcel, follow
 	if s := p.landUntil(hard, mostFlights-1); s != nil {
 		return s
 	}
-	var err error
-	if c.packed, err = p.pack(c); err == nil {
-		return p.deliverPacked(ctx, hard, c, follow)
+	if packed, err := p.pack(c); err == nil {
+		whole := *c // the chunk holds on to c until all of it is sent
+		whole.packed = packed
+		return p.deliverPacked(ctx, hard, &whole, follow)
 	}
 	for i, end := 0, c.step.Base; i < len(c.entries); i++ {
 		one := parcel{entries: c.entries[i : i+1], raw: c.raw[i : i+1]}
