@@ -24,15 +24,16 @@
 // # A promotion
 //
 // Once the source's last stable offset, its log end and the target's log end are
-// equal on every partition, and the source has not moved for Times.Quiet, a Pend holds the mirrors, the workers confirm, and the
-// ends are read again. Equal still, and not moved, the cut is recorded, and then Promote, which
-// is final; else a Resume takes the Pend back, and after a pause it begins again, for
-// as long as the promotion may wait. No fence is written: all workers have confirmed.
-// The end is that of a failover: settings, then the cut as settled.
+// equal on every partition, and the source has not moved for Times.Quiet, a Pend holds
+// the mirrors, the workers confirm, and the ends are read again. Equal still, and not
+// moved, the cut is recorded, and then Promote, which is final; else a Resume takes
+// the Pend back, and after a pause it begins again, for as long as the promotion may
+// wait. No fence is written: all workers have confirmed. The end is that of a
+// failover: settings, then the cut as settled.
 //
 // A source has no fence. What a producer writes to it after the last look is not
-// mirrored: the source is asked once more after the cut, and
-// whenever the command is given again.
+// mirrored: the source is asked once more after the cut, and whenever the command is
+// given again.
 //
 // # Running a command again
 //
